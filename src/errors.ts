@@ -1,0 +1,208 @@
+// The closed catalogue of errors: each has a stable code, says whether trying again helps, and what to do.
+
+/** One kind of error that Ukemi can report. */
+interface CatalogueEntry {
+  /** HTTP status of the answer; absent where the error never reaches an HTTP caller. */
+  readonly status?: number;
+  /** Short, fixed summary (the `title` of a problem document). */
+  readonly title: string;
+  /** True where the same request may succeed later without being changed. */
+  readonly retryable: boolean;
+  /** What the reader should do. */
+  readonly remedy: string;
+}
+
+/** Every error code, and nothing else. `docs/reference/errors.md` is compared with this list by a test. */
+export const catalogue = {
+  invalid_webhook: {
+    status: 400,
+    title: "The request was refused",
+    retryable: false,
+    remedy: "Check the signing secret and that the body is sent unchanged. The reason is in the server's log.",
+  },
+  invalid_parameter: {
+    status: 400,
+    title: "A parameter is not valid",
+    retryable: false,
+    remedy: "Correct the parameter that the detail names.",
+  },
+  malformed_http: {
+    status: 400,
+    title: "The request is not valid HTTP",
+    retryable: false,
+    remedy: "Send a well-formed HTTP/1.1 request.",
+  },
+  unauthorized: {
+    status: 401,
+    title: "A valid bearer token is needed",
+    retryable: false,
+    remedy: "Send `Authorization: Bearer …` with the value of UKEMI_ADMIN_TOKEN.",
+  },
+  address_not_allowed: {
+    status: 403,
+    title: "This address may not send here",
+    retryable: false,
+    remedy: "Add the sender's address to the source's allowedAddresses.",
+  },
+  unknown_source: {
+    status: 404,
+    title: "No such source",
+    retryable: false,
+    remedy: "Configure the source, or correct the last part of the webhook URL.",
+  },
+  not_found: {
+    status: 404,
+    title: "Not found",
+    retryable: false,
+    remedy: "Check the path and the id.",
+  },
+  method_not_allowed: {
+    status: 405,
+    title: "This method is not allowed here",
+    retryable: false,
+    remedy: "Use a method named by the Allow header.",
+  },
+  request_timeout: {
+    status: 408,
+    title: "The request took too long to arrive",
+    retryable: true,
+    remedy: "Send the whole request within the time limit.",
+  },
+  payload_too_large: {
+    status: 413,
+    title: "The body is too large",
+    retryable: false,
+    remedy: "Raise bodyBytesMax if the sender is honest.",
+  },
+  too_many_refused: {
+    status: 429,
+    title: "Too many refused requests from this address",
+    retryable: true,
+    remedy: "Wait as long as Retry-After says, and correct the signature.",
+  },
+  headers_too_large: {
+    status: 431,
+    title: "The request's headers are too large",
+    retryable: false,
+    remedy: "Send smaller headers.",
+  },
+  internal: {
+    status: 500,
+    title: "A fault in Ukemi",
+    retryable: true,
+    remedy: "Report it with the request id: this is a bug.",
+  },
+  store_unavailable: {
+    status: 503,
+    title: "The event could not be stored",
+    retryable: true,
+    remedy: "Send it again after Retry-After; run `ukemi doctor` on the server.",
+  },
+  overloaded: {
+    status: 503,
+    title: "Too much is waiting to be stored",
+    retryable: true,
+    remedy: "Send it again after Retry-After; look at ukemi_inbox_commit_duration_seconds.",
+  },
+  stopping: {
+    status: 503,
+    title: "The server is shutting down",
+    retryable: true,
+    remedy: "Send it again: another process or the next start will take it.",
+  },
+  invalid_option: {
+    title: "An option is not valid",
+    retryable: false,
+    remedy: "Correct the option that the message names.",
+  },
+  database_unreachable: {
+    title: "PostgreSQL cannot be reached",
+    retryable: true,
+    remedy: "Check DATABASE_URL, that the server runs, and that this machine may connect.",
+  },
+  postgres_unsupported: {
+    title: "This PostgreSQL cannot be used",
+    retryable: false,
+    remedy: "Use PostgreSQL 15 or newer with a UTF8 database.",
+  },
+  unsafe_durability: {
+    title: "This PostgreSQL may lose committed data",
+    retryable: false,
+    remedy: "Set fsync = on, or pass allowUnsafeDurability where losing events is acceptable.",
+  },
+  schema_missing: {
+    title: "The database has no Ukemi schema, or an old one",
+    retryable: false,
+    remedy: "Run `ukemi migrate`, or start with --migrate.",
+  },
+  schema_too_new: {
+    title: "The database schema is newer than this version understands",
+    retryable: false,
+    remedy: "Update the ukemi package to the version that migrated the database.",
+  },
+  migration_changed: {
+    title: "A migration that was applied has changed since",
+    retryable: false,
+    remedy: "Restore the migration file: migrations are append-only.",
+  },
+  embedded_unsupported: {
+    title: "There is no embedded PostgreSQL for this machine",
+    retryable: false,
+    remedy: "Set DATABASE_URL to a PostgreSQL 15 or newer.",
+  },
+  embedded_failed: {
+    title: "The embedded PostgreSQL did not start",
+    retryable: true,
+    remedy: "Read the message and the log file it names, or set DATABASE_URL.",
+  },
+  data_folder_mismatch: {
+    title: "The data folder belongs to another PostgreSQL version",
+    retryable: false,
+    remedy: "Use the ukemi version that made it, dump and restore, or choose another data folder.",
+  },
+  data_folder_in_use: {
+    title: "The data folder is in use",
+    retryable: true,
+    remedy: "Stop the process that the message names, or choose another data folder.",
+  },
+  disk_full: {
+    title: "The disk is full",
+    retryable: true,
+    remedy: "Free space on the disk that holds the data folder, then start again.",
+  },
+  address_in_use: {
+    title: "The port is taken",
+    retryable: true,
+    remedy: "Stop the other process, or choose another port with --port.",
+  },
+} as const satisfies Record<string, CatalogueEntry>;
+
+/** A code of the catalogue. */
+export type ErrorCode = keyof typeof catalogue;
+
+/** An expected failure with a code of the catalogue. The message never carries secrets or personal data. */
+export class UkemiError extends Error {
+  override readonly name = "UkemiError";
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, detail?: string, options?: { cause?: unknown }) {
+    super(detail ?? catalogue[code].title, options);
+    this.code = code;
+  }
+
+  /** What the reader should do about it. */
+  get remedy(): string {
+    return catalogue[this.code].remedy;
+  }
+
+  /** Whether the same request may succeed later, unchanged. */
+  get retryable(): boolean {
+    return catalogue[this.code].retryable;
+  }
+
+  /** The HTTP status; 500 for errors that should never have reached an HTTP caller. */
+  get status(): number {
+    const entry: CatalogueEntry = catalogue[this.code];
+    return entry.status ?? 500;
+  }
+}

@@ -1,0 +1,72 @@
+// The contract of a source: who may send to us, and how we know that it is them.
+
+/** Header names in lower case, as `node:http` gives them. */
+export type HeaderMap = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** What arrived, byte for byte. */
+export interface SignedRequest {
+  readonly headers: HeaderMap;
+  /** The body exactly as received: a signature covers bytes, not JSON. */
+  readonly body: Buffer;
+}
+
+/** Why a request was refused. Goes to the log, the metrics and the quarantine; never to the caller. */
+export type RefusalReason =
+  | "signature_missing"
+  | "signature_malformed"
+  | "wrong_secret"
+  | "body_altered"
+  | "stale"
+  | "future"
+  | "content_encoding"
+  | "invalid_payload"
+  | "store_refused";
+
+/** A refusal with its diagnosis, written for the operator. It names no secret and quotes no signature. */
+export interface Refusal {
+  readonly refused: RefusalReason;
+  readonly diagnosis: string;
+}
+
+/** The request was signed by the holder of one of our secrets. */
+export interface Verified {
+  readonly refused?: undefined;
+  /** Which secret matched, as its fingerprint (never the secret). */
+  readonly secretFingerprint: string;
+}
+
+/** A business id found in an event, such as `{ kind: "payment_intent", id: "pi_…" }`. */
+export interface Ref {
+  readonly kind: string;
+  readonly id: string;
+}
+
+/** What an event is, read from content that was verified. */
+export interface Identity {
+  readonly refused?: undefined;
+  /** The sender's id of the event: the deduplication key within (source, account, livemode). */
+  readonly eventId: string;
+  readonly type: string;
+  /** Whose event it is where one sender speaks for many (Stripe Connect); "" otherwise. */
+  readonly account: string;
+  /** False for a sender's test mode. */
+  readonly livemode: boolean;
+  readonly tenant: string | null;
+  /** When it happened, as the sender says. */
+  readonly occurredAt: Date | null;
+  readonly refs: readonly Ref[];
+  /** Set where the event is stored but must not be worked on, with the reason. */
+  readonly skip?: string;
+}
+
+/** A sender that Ukemi accepts events from. Both functions are total: they refuse, they never throw. */
+export interface Source {
+  /** What kind of source this is: `stripe`, `standard-webhooks`, `hmac`. */
+  readonly kind: string;
+  /** Addresses or ranges (CIDR) that may send; empty means any. */
+  readonly allowedAddresses: readonly string[];
+  /** Checks the signature and its age; `nowMs` is the database's time. */
+  verify(request: SignedRequest, nowMs: number): Verified | Refusal;
+  /** Reads the identity out of a verified request. */
+  identify(request: SignedRequest): Identity | Refusal;
+}

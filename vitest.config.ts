@@ -1,0 +1,27 @@
+// Three projects: unit tests beside the source, tests on a real PostgreSQL, and tests that start whole processes.
+import { defineConfig } from "vitest/config";
+
+const onPostgres = {
+  globalSetup: ["test/support/global-setup.ts"],
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+};
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "unit", include: ["src/**/*.test.ts"] } },
+      { test: { name: "store", include: ["test/{store,promises,contract,server}/**/*.test.ts"], ...onPostgres } },
+      {
+        test: {
+          name: "faults",
+          include: ["test/{faults,embedded,frameworks}/**/*.test.ts"],
+          ...onPostgres,
+          testTimeout: 300_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
