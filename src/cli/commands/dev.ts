@@ -1,0 +1,48 @@
+// `ukemi dev`: everything on this machine with nothing to set up. This is what `npm start` runs.
+import { Command } from "commander";
+import { createUkemi } from "../../ukemi.ts";
+import { devSecret } from "../dev-secret.ts";
+import { runServer } from "../run.ts";
+import { settingsOf, withFlags } from "../settings.ts";
+import { SERVER_FLAGS, sourcesOf } from "./serve.ts";
+
+export function devCommand(): Command {
+  const command = new Command("dev").description("Run everything on this machine, with nothing to set up.");
+  return withFlags(command, SERVER_FLAGS).action(async () => {
+    const { settings, origins } = settingsOf(command);
+    const secrets =
+      settings.stripeSecrets.length > 0 ? settings.stripeSecrets : [await devSecret(settings.data)];
+    const dev = {
+      ...settings,
+      stripeSecrets: secrets,
+      migrate: true,
+      // a newcomer reads the greeting, not JSON lines; what goes wrong is still shown
+      logLevel: origins.logLevel === "default" ? ("warn" as const) : settings.logLevel,
+    };
+    const ukemi = createUkemi({ ...dev, sources: sourcesOf(dev) });
+    await runServer(ukemi, (url) => process.stdout.write(greeting(url, settings.database === undefined, settings.data)));
+    process.stdout.write("\nStopped. The data is kept for the next start.\n");
+  });
+}
+
+function greeting(url: string, embedded: boolean, data: string): string {
+  const store = embedded ? `embedded PostgreSQL in ${data}` : "the PostgreSQL of DATABASE_URL";
+  // from a clone the command is `npm run send`; installed as a package it is `npx ukemi send`
+  const send = process.env.npm_lifecycle_event === "start" ? "npm run send" : "npx ukemi send";
+  const target = url.endsWith(":8787") ? "" : `${send.startsWith("npm") ? " --" : ""} --url ${url}`;
+  return `
+  Ukemi is ready.
+
+    Webhooks   POST ${url}/webhooks/stripe
+    API        GET  ${url}/api/v1/events
+    Health          ${url}/readyz
+    Metrics         ${url}/metrics
+    Store           ${store}
+
+  Send a correctly signed test event and see what became of it (in another terminal):
+
+    ${send}${target}
+
+  Ctrl-C stops everything.
+`;
+}

@@ -1,0 +1,46 @@
+// The terminal face: reads the command, runs it, and turns errors into words and an exit code.
+import { Command } from "commander";
+import { UkemiError } from "../errors.ts";
+import { VERSION } from "../version.ts";
+import { devCommand } from "./commands/dev.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { migrateCommand } from "./commands/migrate.ts";
+import { sendCommand } from "./commands/send.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { EXIT } from "./exit.ts";
+
+/** The whole command line; the reference page is made from it. */
+export function createProgram(): Command {
+  const program = new Command("ukemi")
+    .description("Receives payment webhooks so that nothing is lost and nothing happens twice.")
+    .version(VERSION, "-v, --version", "Print the version.")
+    .helpOption("-h, --help", "Show this help.")
+    .helpCommand(false)
+    .showSuggestionAfterError()
+    .showHelpAfterError("(ukemi --help lists the commands)");
+  for (const command of [devCommand, serveCommand, migrateCommand, doctorCommand, sendCommand]) {
+    program.addCommand(command().exitOverride());
+  }
+  return program.exitOverride();
+}
+
+function report(error: unknown): number {
+  if (error instanceof UkemiError) {
+    process.stderr.write(`ukemi: ${error.message}\n       ${error.remedy}\n`);
+    return error.code === "invalid_option" ? EXIT.usage : EXIT.failure;
+  }
+  // commander has printed its own message, or the help that was asked for
+  if (error instanceof Error && "exitCode" in error) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  process.stderr.write(`ukemi: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  return EXIT.failure;
+}
+
+/** Runs the command line; resolves with the exit code. */
+export async function main(argv: readonly string[]): Promise<number> {
+  try {
+    await createProgram().parseAsync([...argv], { from: "user" });
+    return Number(process.exitCode ?? EXIT.ok);
+  } catch (error) {
+    return report(error);
+  }
+}

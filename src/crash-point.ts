@@ -1,0 +1,22 @@
+// Named places where a test may end the process with SIGKILL, to see what a crash exactly there leaves behind.
+
+/** Every place, so that a test can go through all of them. */
+export const CRASH_POINTS = [
+  "inbox.before_commit",
+  "inbox.after_commit",
+  "server.before_answer",
+  "server.after_answer",
+] as const;
+
+export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+/** `NAME` or `NAME:N` (at the Nth pass). Read once: in production this is undefined, and a crash point costs one comparison. */
+const [armed, nth] = (process.env.UKEMI_CRASH_AT ?? "").split(":");
+let passes = 0;
+
+/** Ends the process without warning if a test armed this place. */
+export function crashPoint(name: CrashPoint): void {
+  if (armed !== name) return;
+  passes += 1;
+  if (passes >= Number(nth ?? 1)) process.kill(process.pid, "SIGKILL");
+}

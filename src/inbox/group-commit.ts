@@ -1,0 +1,133 @@
+// Group commit: events that arrive while a commit is under way share the next one. Each is answered after its commit.
+import { crashPoint } from "../crash-point.ts";
+import { sleep, steadyMs } from "../clock.ts";
+import type { NewEvent, StoredBatch, StoredEvent } from "../storage/events.ts";
+import { classifyFault, describeFault } from "../storage/faults.ts";
+import { createWaitingRoom, type Waiting } from "./waiting-room.ts";
+
+/** One connection to the store, as a lane uses it. */
+export interface LaneConnection {
+  store(events: readonly NewEvent[]): Promise<StoredBatch>;
+  onLost(callback: () => void): void;
+  destroy(): void;
+  end(): Promise<void>;
+}
+
+export interface GroupCommitOptions {
+  readonly connect: () => Promise<LaneConnection>;
+  /** How many commits may be under way at once. */
+  readonly lanes: number;
+  /** An event that is not committed after this time is answered with 503. */
+  readonly deadlineMs: number;
+  readonly batchRowsMax: number;
+  readonly batchBytesMax: number;
+  /** What may wait in memory before new requests are turned away. */
+  readonly waitingRowsMax: number;
+  readonly waitingBytesMax: number;
+  /** Called after each commit with the database's time and the steady time at which the statement was sent. */
+  readonly onCommit?: (databaseMs: number, sentAt: number) => void;
+  /** Called when a lane meets a fault; the message carries no row values. */
+  readonly onFault?: (message: string) => void;
+}
+
+export interface GroupCommit {
+  /** Resolves after the commit. Rejects with a retryable UkemiError, or with the database's error if it refuses this event. */
+  store(event: NewEvent): Promise<StoredEvent>;
+  /** How many events wait for a commit now. */
+  waiting(): number;
+  /** Commits what waits, then closes the lanes. */
+  stop(): Promise<void>;
+}
+
+/** Starts the lanes; they connect when the first event comes and again after every loss. */
+export function createGroupCommit(options: GroupCommitOptions): GroupCommit {
+  const room = createWaitingRoom(options);
+  const lanes = Array.from({ length: options.lanes }, () => runLane(room, options));
+  return {
+    store: room.enter,
+    waiting: room.size,
+    async stop() {
+      room.close();
+      await Promise.all(lanes);
+    },
+  };
+}
+
+type Room = ReturnType<typeof createWaitingRoom>;
+
+/** One lane: take a batch, commit it, answer; for ever. It ends when the room is closed and empty. */
+async function runLane(room: Room, options: GroupCommitOptions): Promise<void> {
+  let connection: LaneConnection | undefined;
+  let failures = 0;
+  for (;;) {
+    const batch = await room.take();
+    if (batch.length === 0) break;
+    try {
+      connection ??= await openLane(options, () => (connection = undefined));
+      await commit(connection, batch, room, options);
+      failures = 0;
+    } catch (error) {
+      // The database is away, or the commit's outcome is unknown. The events wait for their deadline and are stored again
+      // under the same ids: what was committed after all then counts as stored, not as a duplicate.
+      connection?.destroy();
+      connection = undefined;
+      failures += 1;
+      options.onFault?.(describeFault(error));
+      room.putBack(batch);
+      await sleep(Math.min(1000, 25 * 2 ** failures));
+    }
+  }
+  await connection?.end().catch(() => {});
+}
+
+async function openLane(options: GroupCommitOptions, onLost: () => void): Promise<LaneConnection> {
+  const connection = await options.connect();
+  connection.onLost(onLost);
+  return connection;
+}
+
+/** Commits a batch, or, if the database refuses it, each event by itself. Throws only for faults of the infrastructure. */
+async function commit(
+  connection: LaneConnection,
+  batch: readonly Waiting[],
+  room: Room,
+  options: GroupCommitOptions,
+): Promise<void> {
+  try {
+    const stored = await storeInTime(connection, batch, options);
+    batch.forEach((waiting, index) => waiting.resolve(stored[index]!));
+  } catch (error) {
+    const fault = classifyFault(error);
+    if (fault === "infrastructure") throw error;
+    options.onFault?.(describeFault(error));
+    const alone = batch[0];
+    if (batch.length > 1) {
+      for (const waiting of batch) {
+        if (!waiting.settled()) await commit(connection, [waiting], room, options);
+      }
+    } else if (alone && fault === "refused") {
+      alone.reject(error);
+    } else {
+      room.putBack(batch); // a lock: the next round may get it
+    }
+  }
+}
+
+/** Cuts the connection when a commit takes longer than the deadline: a peer that went silent would hold the lane for ever. */
+async function storeInTime(
+  connection: LaneConnection,
+  batch: readonly Waiting[],
+  options: GroupCommitOptions,
+): Promise<readonly StoredEvent[]> {
+  const watchdog = setTimeout(() => connection.destroy(), options.deadlineMs);
+  const sentAt = steadyMs();
+  try {
+    crashPoint("inbox.before_commit");
+    const { events, databaseMs } = await connection.store(batch.map((waiting) => waiting.event));
+    crashPoint("inbox.after_commit");
+    options.onCommit?.(databaseMs, sentAt);
+    return events;
+  } finally {
+    clearTimeout(watchdog);
+  }
+}

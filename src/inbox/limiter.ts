@@ -1,0 +1,52 @@
+// How many refused requests one address may cause: an attacker must not make us verify, log and quarantine without end.
+import { steadyMs } from "../clock.ts";
+
+export interface RefusalLimiter {
+  /** Seconds to wait if this address has caused too many refusals; 0 if it may go on. */
+  waitSeconds(address: string): number;
+  /** Counts a refusal against the address. */
+  refused(address: string): void;
+  /** A verified request: whoever shares this address with an honest sender must not be able to shut it out. */
+  verified(address: string): void;
+}
+
+interface Bucket {
+  tokens: number;
+  filledAt: number;
+  trustedUntil: number;
+}
+
+const ADDRESSES_MAX = 10_000;
+const TRUST_MS = 60 * 60_000;
+
+/** A token bucket for each address, the longest unused thrown out first. */
+export function createRefusalLimiter(perMinute: number, now: () => number = steadyMs): RefusalLimiter {
+  const buckets = new Map<string, Bucket>();
+  const perMs = perMinute / 60_000;
+
+  function bucketOf(address: string): Bucket {
+    const at = now();
+    const bucket = buckets.get(address) ?? { tokens: perMinute, filledAt: at, trustedUntil: 0 };
+    bucket.tokens = Math.min(perMinute, bucket.tokens + (at - bucket.filledAt) * perMs);
+    bucket.filledAt = at;
+    buckets.delete(address); // back in as the most recently used
+    buckets.set(address, bucket);
+    if (buckets.size > ADDRESSES_MAX) buckets.delete(buckets.keys().next().value!);
+    return bucket;
+  }
+
+  return {
+    waitSeconds(address) {
+      const bucket = buckets.get(address) && bucketOf(address);
+      if (!bucket || bucket.tokens >= 1 || bucket.trustedUntil > now()) return 0;
+      return Math.ceil((1 - bucket.tokens) / perMs / 1000);
+    },
+    refused(address) {
+      const bucket = bucketOf(address);
+      bucket.tokens = Math.max(0, bucket.tokens - 1);
+    },
+    verified(address) {
+      bucketOf(address).trustedUntil = now() + TRUST_MS;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+// Where verified events wait for a commit: bounded, and nobody waits past the deadline.
+import { steadyMs } from "../clock.ts";
+import { UkemiError } from "../errors.ts";
+import type { NewEvent, StoredEvent } from "../storage/events.ts";
+
+/** An event that waits. Answered once; later answers are ignored. */
+export interface Waiting {
+  readonly event: NewEvent;
+  settled(): boolean;
+  resolve(stored: StoredEvent): void;
+  reject(error: unknown): void;
+}
+
+export interface WaitingRoomLimits {
+  readonly deadlineMs: number;
+  readonly batchRowsMax: number;
+  readonly batchBytesMax: number;
+  readonly waitingRowsMax: number;
+  readonly waitingBytesMax: number;
+}
+
+export interface WaitingRoom {
+  /** Waits for a commit; resolves or rejects by the deadline. */
+  enter(event: NewEvent): Promise<StoredEvent>;
+  /** The next batch, oldest first; waits for one. Empty only when the room is closed and nobody waits. */
+  take(): Promise<Waiting[]>;
+  /** Returns to the head of the queue those that were not answered yet. */
+  putBack(batch: readonly Waiting[]): void;
+  size(): number;
+  close(): void;
+}
+
+interface Seat extends Waiting {
+  readonly deadlineAt: number;
+}
+
+const SWEEP_MS = 100;
+
+/** Makes an empty room. */
+export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
+  let queue: Seat[] = [];
+  const seated = new Set<Seat>(); // waiting or in flight: everyone who has not been answered
+  let bytes = 0;
+  let closed = false;
+  let wake: (() => void)[] = [];
+  let sweeper: NodeJS.Timeout | undefined;
+
+  function wakeLanes(): void {
+    const sleeping = wake;
+    wake = [];
+    for (const resolve of sleeping) resolve();
+  }
+
+  // one timer for the whole room: a timer for each request would cost more than the request
+  function sweep(): void {
+    const now = steadyMs();
+    for (const seat of seated) {
+      if (seat.deadlineAt > now) break; // a Set keeps the order of arrival, and all wait equally long
+      seat.reject(new UkemiError("store_unavailable", "The commit took longer than the deadline."));
+    }
+    if (seated.size === 0) {
+      clearInterval(sweeper);
+      sweeper = undefined;
+    }
+  }
+
+  function enter(event: NewEvent): Promise<StoredEvent> {
+    if (closed) return Promise.reject(new UkemiError("stopping"));
+    if (seated.size >= limits.waitingRowsMax || bytes + event.body.length > limits.waitingBytesMax) {
+      return Promise.reject(new UkemiError("overloaded"));
+    }
+    return new Promise((resolve, reject) => {
+      let settled = false;
+      const settle = (answer: () => void) => {
+        if (settled) return;
+        settled = true;
+        seated.delete(seat);
+        bytes -= event.body.length;
+        answer();
+        if (closed && seated.size === 0) wakeLanes(); // the last one: lanes that wait for work may end
+      };
+      const seat: Seat = {
+        event,
+        deadlineAt: steadyMs() + limits.deadlineMs,
+        settled: () => settled,
+        resolve: (stored) => settle(() => resolve(stored)),
+        reject: (error) => settle(() => reject(error as Error)),
+      };
+      seated.add(seat);
+      bytes += event.body.length;
+      queue.push(seat);
+      sweeper ??= setInterval(sweep, SWEEP_MS);
+      wakeLanes();
+    });
+  }
+
+  async function take(): Promise<Waiting[]> {
+    for (;;) {
+      const batch: Seat[] = [];
+      let batchBytes = 0;
+      let taken = 0;
+      for (const seat of queue) {
+        if (batch.length === limits.batchRowsMax) break;
+        if (batch.length > 0 && batchBytes + seat.event.body.length > limits.batchBytesMax) break;
+        taken += 1;
+        if (seat.settled()) continue;
+        batch.push(seat);
+        batchBytes += seat.event.body.length;
+      }
+      queue = queue.slice(taken);
+      if (batch.length > 0 || (closed && seated.size === 0)) return batch;
+      await new Promise<void>((resolve) => wake.push(resolve));
+    }
+  }
+
+  return {
+    enter,
+    take,
+    putBack(batch) {
+      queue = [...(batch as Seat[]).filter((seat) => !seat.settled()), ...queue];
+      wakeLanes();
+    },
+    size: () => seated.size,
+    close() {
+      closed = true;
+      wakeLanes();
+    },
+  };
+}

@@ -1,0 +1,55 @@
+// Structured logs: one JSON line per unit of work, with the same field names everywhere, and no secrets.
+import pino, { type Logger as PinoLogger } from "pino";
+import type { Receipt } from "../inbox/receive.ts";
+import { maskAddress } from "./mask.ts";
+
+export type Logger = PinoLogger;
+
+/** The net below our own care: whatever carries such a name is never written. */
+const REDACT = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"].flatMap((name) => [
+  name,
+  `*.${name}`,
+]);
+
+/** Makes a logger that writes JSON lines to standard output, or to the given stream. */
+export function createLogger(level: string, stream?: { write(line: string): void }): Logger {
+  return pino(
+    {
+      level,
+      base: { app: "ukemi" },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: REDACT, censor: "[redacted]" },
+    },
+    stream ?? pino.destination({ dest: 1, sync: false, minLength: 0 }),
+  );
+}
+
+/** Writes the one wide line of a delivery: what was refused is a warning, what we could not do is an error. */
+export function logReceipt(logger: Logger, receipt: Receipt): void {
+  const level = receipt.result === "error" ? "error" : receipt.result.startsWith("rejected") ? "warn" : "info";
+  if (!logger.isLevelEnabled(level)) return;
+  logger[level](
+    {
+      request_id: receipt.requestId,
+      source: receipt.source,
+      result: receipt.result,
+      status: receipt.status,
+      duration_ms: round(receipt.durationMs),
+      commit_ms: receipt.commitMs === undefined ? undefined : round(receipt.commitMs),
+      body_bytes: receipt.bodyBytes,
+      event_id: receipt.eventId,
+      event_type: receipt.eventType,
+      message_id: receipt.messageId,
+      tenant: receipt.tenant,
+      reason: receipt.reason,
+      diagnosis: receipt.diagnosis,
+      address: receipt.address === undefined ? undefined : maskAddress(receipt.address),
+    },
+    "webhook",
+  );
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}

@@ -1,0 +1,122 @@
+// What Prometheus may ask for. Labels are bounded: no id, no address, no text of a caller's choosing.
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import type { Receipt } from "../inbox/receive.ts";
+
+export interface Metrics {
+  readonly registry: Registry;
+  receipt(receipt: Receipt): void;
+  request(route: string, method: string, status: number, seconds: number): void;
+  /** Rejections that the quarantine did not keep because too many came at once. */
+  rejectionsDropped(count: number): void;
+  databaseFault(): void;
+}
+
+export interface MetricsOptions {
+  readonly version: string;
+  /** How many verified events wait for a commit now. */
+  readonly waiting: () => number;
+  /** How far the process clock is ahead of the database's, in milliseconds. */
+  readonly skewMs: () => number | undefined;
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/** Makes the metrics, each instance with its own registry. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registers = [new Registry()];
+  const registry = registers[0]!;
+  collectDefaultMetrics({ register: registry });
+
+  new Gauge({
+    name: "ukemi_build_info",
+    help: "Always 1; the labels say what is running.",
+    labelNames: ["version", "node"],
+    registers,
+  }).set({ version: options.version, node: process.version }, 1);
+  const requests = new Counter({
+    name: "ukemi_http_requests_total",
+    help: "Answered HTTP requests.",
+    labelNames: ["route", "method", "code"],
+    registers,
+  });
+  const requestSeconds = new Histogram({
+    name: "ukemi_http_request_duration_seconds",
+    help: "From the head of a request to its answer.",
+    labelNames: ["route", "method"],
+    buckets: SECONDS,
+    registers,
+  });
+  const events = new Counter({
+    name: "ukemi_inbox_events_total",
+    help: "Deliveries by what became of them.",
+    labelNames: ["source", "result"],
+    registers,
+  });
+  const commitSeconds = new Histogram({
+    name: "ukemi_inbox_commit_duration_seconds",
+    help: "From the last byte of a delivery to its durable commit.",
+    labelNames: ["source"],
+    buckets: SECONDS,
+    registers,
+  });
+  const payloadBytes = new Histogram({
+    name: "ukemi_inbox_payload_bytes",
+    help: "Size of the bodies that were read.",
+    labelNames: ["source"],
+    buckets: BYTES,
+    registers,
+  });
+  const lastEvent = new Gauge({
+    name: "ukemi_inbox_last_event_timestamp_seconds",
+    help: "When a source was last heard with a good signature. A provider gone silent shows here.",
+    labelNames: ["source"],
+    registers,
+  });
+  new Gauge({
+    name: "ukemi_inbox_waiting_events",
+    help: "Verified events that wait for their commit.",
+    registers,
+    collect() {
+      this.set(options.waiting());
+    },
+  });
+  new Gauge({
+    name: "ukemi_clock_skew_seconds",
+    help: "How far the process clock is ahead of the database's.",
+    registers,
+    collect() {
+      this.set((options.skewMs() ?? 0) / 1000);
+    },
+  });
+  const dropped = new Counter({
+    name: "ukemi_inbox_rejections_dropped_total",
+    help: "Refused requests that the quarantine did not keep because too many came at once.",
+    registers,
+  });
+  const faults = new Counter({
+    name: "ukemi_db_faults_total",
+    help: "Faults met while storing events: lost connections, refused statements.",
+    registers,
+  });
+
+  return {
+    registry,
+    receipt(receipt) {
+      const source = receipt.source;
+      events.inc({ source, result: receipt.result });
+      if (receipt.bodyBytes !== undefined) payloadBytes.observe({ source }, receipt.bodyBytes);
+      if (receipt.commitMs === undefined) return;
+      commitSeconds.observe({ source }, receipt.commitMs / 1000);
+      lastEvent.set({ source }, Date.now() / 1000);
+    },
+    request(route, method, status, seconds) {
+      const known = METHODS.includes(method) ? method : "other";
+      requests.inc({ route, method: known, code: status });
+      requestSeconds.observe({ route, method: known }, seconds);
+    },
+    rejectionsDropped: (count) => dropped.inc(count),
+    databaseFault: () => faults.inc(),
+  };
+}

@@ -1,0 +1,245 @@
+// Every option once: what it means, its unit, its default, its flag and its environment variable.
+import { UkemiError } from "./errors.ts";
+
+/** How one option is declared. */
+interface Declaration<T> {
+  /** What it means, for help texts and the reference. Begins with a capital, ends with a full stop. */
+  readonly text: string;
+  readonly default: T;
+  readonly env?: string;
+  /** The flag of the command line, without dashes. */
+  readonly flag?: string;
+  /** Never shown: not in logs, not by `doctor`. */
+  readonly secret?: true;
+  /** Reads the value from text; throws a plain Error that says what is expected. */
+  readonly parse: (text: string) => T;
+}
+
+function option<T>(parse: (text: string) => T, declaration: Omit<Declaration<T>, "parse">): Declaration<T> {
+  return { ...declaration, parse };
+}
+
+const text = (value: string): string => {
+  if (value.trim() === "") throw new Error("must not be blank");
+  return value;
+};
+
+const list = (value: string): readonly string[] => value.split(",").map((item) => item.trim()).filter(Boolean);
+
+const flag = (value: string): boolean => {
+  if (["1", "true", "yes", "on"].includes(value.toLowerCase())) return true;
+  if (["0", "false", "no", "off", ""].includes(value.toLowerCase())) return false;
+  throw new Error("must be true or false");
+};
+
+const whole =
+  (min: number, max: number) =>
+  (value: string): number => {
+    const number = Number(value);
+    if (!Number.isInteger(number) || value.trim() === "" || number < min || number > max) {
+      throw new Error(`must be a whole number from ${min} to ${max}`);
+    }
+    return number;
+  };
+
+const oneOf =
+  <T extends string>(...allowed: readonly T[]) =>
+  (value: string): T => {
+    const found = allowed.find((item) => item === value);
+    if (found === undefined) throw new Error(`must be one of ${allowed.join(", ")}`);
+    return found;
+  };
+
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+/** The declarations, in the order a reader meets them. */
+export const OPTIONS = {
+  database: option<string | undefined>(postgresUrl, {
+    text: "Connection string of the PostgreSQL to use. Unset: an embedded PostgreSQL in the data folder.",
+    default: undefined,
+    env: "DATABASE_URL",
+    flag: "database",
+    secret: true,
+  }),
+  directUrl: option<string | undefined>(postgresUrl, {
+    text: "Connection string that goes round a transaction pooler. Used for migrations, and later for LISTEN and session locks.",
+    default: undefined,
+    env: "UKEMI_DIRECT_URL",
+    secret: true,
+  }),
+  data: option(text, {
+    text: "Folder for the embedded PostgreSQL and other local state.",
+    default: ".ukemi",
+    env: "UKEMI_DATA",
+    flag: "data",
+  }),
+  migrate: option(flag, {
+    text: "Bring the schema up to date at start. The embedded PostgreSQL is always brought up to date.",
+    default: false,
+    env: "UKEMI_MIGRATE",
+    flag: "migrate",
+  }),
+  host: option(text, {
+    text: "Address to listen on.",
+    default: "127.0.0.1",
+    env: "UKEMI_HOST",
+    flag: "host",
+  }),
+  port: option(whole(0, 65_535), {
+    text: "Port to listen on; 0 takes a free one.",
+    default: 8787,
+    env: "UKEMI_PORT",
+    flag: "port",
+  }),
+  adminToken: option<string | undefined>(text, {
+    text: "Bearer token for /api/v1, and for /metrics when not asked from this machine. Needed to listen beyond loopback.",
+    default: undefined,
+    env: "UKEMI_ADMIN_TOKEN",
+    secret: true,
+  }),
+  stripeSecrets: option<readonly string[]>(list, {
+    text: "Signing secrets of the Stripe endpoint, separated by commas while one is being rolled.",
+    default: [],
+    env: "STRIPE_WEBHOOK_SECRET",
+    secret: true,
+  }),
+  trustedProxies: option<readonly string[]>(list, {
+    text: "Addresses or ranges of reverse proxies whose X-Forwarded-For is believed, separated by commas.",
+    default: [],
+    env: "UKEMI_TRUSTED_PROXIES",
+    flag: "trusted-proxies",
+  }),
+  bodyBytesMax: option(whole(1, 64 * 1024 * 1024), {
+    text: "Largest body of a webhook, in bytes; more is answered with 413.",
+    default: 1024 * 1024,
+    env: "UKEMI_BODY_BYTES_MAX",
+  }),
+  commitDeadlineMs: option(whole(100, 60_000), {
+    text: "An event that is not committed after this many milliseconds is answered with 503.",
+    default: 4000,
+    env: "UKEMI_COMMIT_DEADLINE_MS",
+  }),
+  lanes: option(whole(1, 16), {
+    text: "How many commits of received events may be under way at once, each on its own connection.",
+    default: 2,
+    env: "UKEMI_LANES",
+  }),
+  batchRowsMax: option(whole(1, 10_000), {
+    text: "How many events one commit takes at the most.",
+    default: 256,
+    env: "UKEMI_BATCH_ROWS_MAX",
+  }),
+  waitingRowsMax: option(whole(1, 1_000_000), {
+    text: "How many verified events may wait for a commit before new ones are answered with 503.",
+    default: 10_000,
+    env: "UKEMI_WAITING_ROWS_MAX",
+  }),
+  waitingBytesMax: option(whole(1, 4 * 1024 ** 3), {
+    text: "How many bytes of bodies may wait for a commit before new ones are answered with 503.",
+    default: 64 * 1024 * 1024,
+    env: "UKEMI_WAITING_BYTES_MAX",
+  }),
+  refusedPerMinute: option(whole(1, 1_000_000), {
+    text: "How many refused requests a minute one address may cause before it is answered with 429.",
+    default: 60,
+    env: "UKEMI_REFUSED_PER_MINUTE",
+  }),
+  rejectionRowsMax: option(whole(0, 10_000_000), {
+    text: "How many refused requests the quarantine keeps; the oldest go first.",
+    default: 10_000,
+    env: "UKEMI_REJECTION_ROWS_MAX",
+  }),
+  headTimeoutMs: option(whole(100, 600_000), {
+    text: "Milliseconds within which the head of a request must have arrived.",
+    default: 10_000,
+    env: "UKEMI_HEAD_TIMEOUT_MS",
+  }),
+  requestTimeoutMs: option(whole(100, 600_000), {
+    text: "Milliseconds within which a whole request must have arrived.",
+    default: 15_000,
+    env: "UKEMI_REQUEST_TIMEOUT_MS",
+  }),
+  connectionsMax: option(whole(1, 1_000_000), {
+    text: "How many connections may be open at once; more are closed at the door.",
+    default: 10_000,
+    env: "UKEMI_CONNECTIONS_MAX",
+  }),
+  drainTimeoutMs: option(whole(0, 600_000), {
+    text: "Milliseconds that a stop waits for requests under way.",
+    default: 10_000,
+    env: "UKEMI_DRAIN_TIMEOUT_MS",
+  }),
+  allowUnsafeDurability: option(flag, {
+    text: "Accept a PostgreSQL that runs with fsync = off. Acknowledged events may then be lost.",
+    default: false,
+    env: "UKEMI_ALLOW_UNSAFE_DURABILITY",
+  }),
+  logLevel: option(oneOf(...LOG_LEVELS), {
+    text: "Least level that is logged: trace, debug, info, warn, error, fatal or silent.",
+    default: "info",
+    env: "LOG_LEVEL",
+    flag: "log-level",
+  }),
+} as const;
+
+export type OptionName = keyof typeof OPTIONS;
+
+/** The value of every option. */
+export type Settings = {
+  readonly [Name in OptionName]: (typeof OPTIONS)[Name]["default"] extends infer Default ? Widen<Default> : never;
+};
+
+type Widen<T> = T extends boolean ? boolean : T extends number ? number : T;
+
+/** Where a value came from. */
+export type Origin = "flag" | "env" | "default";
+
+/** The names in order. */
+export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
+
+/** Every option at its default, frozen. */
+export const DEFAULTS: Settings = Object.freeze(
+  Object.fromEntries(OPTION_NAMES.map((name) => [name, OPTIONS[name].default])),
+) as unknown as Settings;
+
+/** Reads the settings: flags win over the environment. Names every fault at once, one line each. */
+export function readSettings(
+  flags: Readonly<Record<string, string | boolean | undefined>>,
+  env: Readonly<Record<string, string | undefined>>,
+): { settings: Settings; origins: Readonly<Record<OptionName, Origin>> } {
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {};
+  const origins: Record<string, Origin> = {};
+  for (const name of OPTION_NAMES) {
+    const declaration: Declaration<unknown> = OPTIONS[name];
+    const given = flags[name] === undefined ? undefined : String(flags[name]);
+    const fromEnv = declaration.env === undefined ? undefined : env[declaration.env] || undefined;
+    const raw = given ?? fromEnv;
+    origins[name] = given !== undefined ? "flag" : fromEnv !== undefined ? "env" : "default";
+    values[name] = declaration.default;
+    if (raw === undefined) continue;
+    const label = given === undefined ? declaration.env! : `--${declaration.flag}`;
+    try {
+      values[name] = declaration.parse(raw);
+    } catch (error) {
+      // the value itself is not quoted: it may be a secret
+      faults.push(`${label} ${error instanceof Error ? error.message : "is not valid"}.`);
+    }
+  }
+  if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
+  return { settings: values as Settings, origins: origins as Record<OptionName, Origin> };
+}
+
+/** A value as it may be shown: secrets only as "set". */
+export function showOption(name: OptionName, value: unknown): string {
+  const declaration: Declaration<unknown> = OPTIONS[name];
+  const unset = value === undefined || (Array.isArray(value) && value.length === 0);
+  if (unset) return "(not set)";
+  if (declaration.secret) return Array.isArray(value) ? `(${value.length} set, hidden)` : "(set, hidden)";
+  return Array.isArray(value) ? value.join(",") : String(value);
+}
+
+function postgresUrl(value: string): string {
+  if (!/^postgres(ql)?:\/\//.test(value)) throw new Error("must begin with postgres:// or postgresql://");
+  return value;
+}

@@ -1,0 +1,21 @@
+// Whose request it is: the peer's address, or what trusted proxies say of it.
+import type { HeaderMap } from "../sources/source.ts";
+import { createAddressList } from "../sources/addresses.ts";
+
+/** Tells the sender's address from the peer of the connection and the headers. */
+export type AddressOf = (peer: string | undefined, headers: HeaderMap) => string | undefined;
+
+/**
+ * X-Forwarded-For is believed only as far as trusted proxies wrote it: read from the right, the first address that
+ * is not a trusted proxy is the sender.
+ */
+export function createAddressOf(trustedProxies: readonly string[]): AddressOf {
+  if (trustedProxies.length === 0) return (peer) => peer;
+  const trusted = createAddressList(trustedProxies);
+  return (peer, headers) => {
+    let address = peer;
+    const hops = String(headers["x-forwarded-for"] ?? "").split(",").slice(-16).map((hop) => hop.trim());
+    while (address !== undefined && trusted.allows(address) && hops.length > 0) address = hops.pop() || address;
+    return address;
+  };
+}

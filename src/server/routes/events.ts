@@ -1,0 +1,100 @@
+// GET /api/v1/events: what was received, newest first.
+import { Hono } from "hono";
+import { UkemiError } from "../../errors.ts";
+import {
+  EVENT_STATUSES,
+  findEvent,
+  listEvents,
+  type EventFilter,
+  type EventStatus,
+} from "../../storage/event-list.ts";
+import { isUuid } from "../../storage/ids.ts";
+import type { Queryable } from "../../storage/postgres.ts";
+
+const LIMIT_MAX = 200;
+const LIMIT_DEFAULT = 50;
+
+/** Every query parameter of the list. */
+export const EVENT_PARAMETERS = [
+  "source",
+  "type",
+  "ref",
+  "tenant",
+  "status",
+  "since",
+  "until",
+  "limit",
+  "cursor",
+] as const;
+
+/** The routes below /api/v1/events. */
+export function eventRoutes(store: () => Queryable): Hono {
+  const routes = new Hono();
+  routes.get("/", async (context) => {
+    const filter = readFilter(context.req.query());
+    const rows = await listEvents(store(), { ...filter, limit: filter.limit + 1 });
+    const items = rows.slice(0, filter.limit);
+    const more = rows.length > filter.limit ? { cursor: items.at(-1)!.id } : {};
+    return context.json({ items, ...more });
+  });
+  routes.get("/:id", async (context) => {
+    const event = await findEvent(store(), context.req.param("id"));
+    if (!event) throw new UkemiError("not_found", "There is no event with this id.");
+    return context.json(event);
+  });
+  return routes;
+}
+
+function readFilter(query: Readonly<Record<string, string>>): EventFilter {
+  for (const name of Object.keys(query)) {
+    if (!(EVENT_PARAMETERS as readonly string[]).includes(name)) {
+      throw wrong(name, `is not known; known are ${EVENT_PARAMETERS.join(", ")}`);
+    }
+  }
+  for (const [name, value] of Object.entries(query)) {
+    if (value.includes("\u0000")) throw wrong(name, "must not contain a NUL character");
+  }
+  const { source, type, ref, tenant, status, since, until, limit, cursor } = query;
+  return {
+    limit: limit === undefined ? LIMIT_DEFAULT : readLimit(limit),
+    ...(source === undefined ? {} : { source }),
+    ...(type === undefined ? {} : { type }),
+    ...(ref === undefined ? {} : { ref }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(status === undefined ? {} : { status: readStatus(status) }),
+    ...(since === undefined ? {} : { since: readTime("since", since) }),
+    ...(until === undefined ? {} : { until: readTime("until", until) }),
+    ...(cursor === undefined ? {} : { before: readCursor(cursor) }),
+  };
+}
+
+function readLimit(text: string): number {
+  const limit = Number(text);
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
+    throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
+  }
+  return limit;
+}
+
+function readStatus(text: string): EventStatus {
+  const status = EVENT_STATUSES.find((item) => item === text);
+  if (!status) throw wrong("status", `must be one of ${EVENT_STATUSES.join(", ")}`);
+  return status;
+}
+
+function readTime(name: string, text: string): Date {
+  const time = new Date(text);
+  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(time.getTime())) {
+    throw wrong(name, "must be a time in ISO 8601, such as 2026-11-15T09:00:00Z");
+  }
+  return time;
+}
+
+function readCursor(text: string): string {
+  if (!isUuid(text)) throw wrong("cursor", "must be the cursor of an earlier answer");
+  return text;
+}
+
+function wrong(name: string, expectation: string): UkemiError {
+  return new UkemiError("invalid_parameter", `The parameter ${JSON.stringify(name.slice(0, 64))} ${expectation}.`);
+}

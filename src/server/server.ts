@@ -1,0 +1,116 @@
+// The HTTP server: limits at the door, webhooks on the fast path, the rest through the app.
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { steadyMs } from "../clock.ts";
+import { UkemiError, type ErrorCode } from "../errors.ts";
+import { problem } from "../inbox/answer.ts";
+import { describeFault } from "../storage/faults.ts";
+import type { Ukemi } from "../ukemi.ts";
+import { createAddressOf } from "./address.ts";
+import { createApp } from "./app.ts";
+import { isLoopback } from "./auth.ts";
+import { createWebhookListener, WEBHOOK_PATH } from "./webhooks.ts";
+
+/** A server that listens. */
+export interface RunningServer {
+  /** `http://host:port`, as a person would type it. */
+  readonly url: string;
+  /** Takes no new requests, answers those under way, then closes. Does not stop the Ukemi behind it. */
+  stop(): Promise<void>;
+}
+
+/** Listens with the given Ukemi behind it, which must have been started. */
+export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
+  const { settings } = ukemi;
+  if (settings.adminToken === undefined && !isLoopback(settings.host)) {
+    throw new UkemiError(
+      "invalid_option",
+      `UKEMI_ADMIN_TOKEN must be set to listen on ${settings.host}: without it anyone who reaches the port could read events.`,
+    );
+  }
+  let stopping = false;
+  const onWebhook = createWebhookListener({
+    receive: ukemi.receive,
+    addressOf: createAddressOf(settings.trustedProxies),
+    onFault: (error) => ukemi.logger.error({ fault: describeFault(error) }, "a fault in Ukemi"),
+  });
+  const onRequest = getRequestListener(createApp(ukemi, () => stopping).fetch, { overrideGlobalObjects: false });
+
+  const server = createServer(
+    {
+      headersTimeout: settings.headTimeoutMs,
+      requestTimeout: settings.requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(1000, settings.headTimeoutMs / 2),
+      keepAliveTimeout: 75_000,
+      maxHeaderSize: 16 * 1024,
+    },
+    (request, response) => {
+      if (stopping) response.setHeader("connection", "close");
+      if (!request.url?.startsWith(WEBHOOK_PATH)) return void onRequest(request, response);
+      countRequest(ukemi, request, response);
+      void onWebhook(request, response);
+    },
+  );
+  server.maxConnections = settings.connectionsMax;
+  server.on("clientError", refuseBrokenHttp);
+  await listen(server, settings.host, settings.port);
+  return {
+    url: urlOf(settings.host, (server.address() as AddressInfo).port),
+    async stop() {
+      stopping = true;
+      await close(server, settings.drainTimeoutMs);
+    },
+  };
+}
+
+function countRequest(ukemi: Ukemi, request: IncomingMessage, response: ServerResponse): void {
+  const startedAt = steadyMs();
+  response.once("finish", () =>
+    ukemi.metrics.request("ingest", request.method ?? "", response.statusCode, (steadyMs() - startedAt) / 1000),
+  );
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const inUse = error.code === "EADDRINUSE";
+      reject(inUse ? new UkemiError("address_in_use", `Port ${port} on ${host} is taken.`, { cause: error }) : error);
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+/** Idle connections are closed at once, busy ones after their answer, and all of them when the time is up. */
+function close(server: Server, drainTimeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs);
+    server.close(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+const CODE_OF_FAULT: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: "headers_too_large",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "payload_too_large",
+  ERR_HTTP_REQUEST_TIMEOUT: "request_timeout",
+};
+
+/** What node:http cannot parse, or gave up waiting for, has no request object: the answer is written by hand. */
+function refuseBrokenHttp(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+  const answer = problem(CODE_OF_FAULT[error.code ?? ""] ?? "malformed_http", crypto.randomUUID());
+  const headers = Object.entries({ ...answer.headers, "content-length": Buffer.byteLength(answer.body), connection: "close" });
+  socket.end(
+    `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}\r\n` +
+      headers.map(([name, value]) => `${name}: ${value}\r\n`).join("") +
+      `\r\n${answer.body}`,
+  );
+}
+
+function urlOf(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

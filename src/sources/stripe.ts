@@ -1,0 +1,79 @@
+// Stripe as a source: the `Stripe-Signature` header over the raw bytes, snapshot and thin events.
+import { createHmac } from "node:crypto";
+import { readAddresses } from "./addresses.ts";
+import { readSecrets, readTolerance } from "./options.ts";
+import type { ReadKey } from "./options.ts";
+import { decodeDigest, judge, readDecimal, readHeader, refuse } from "./signature.ts";
+import type { Claim } from "./signature.ts";
+import type { HeaderMap, Refusal, Source } from "./source.ts";
+import { checkStripeReading, identifyStripeEvent } from "./stripe-event.ts";
+import type { StripeReading } from "./stripe-event.ts";
+
+/** How Stripe's events are verified and read. */
+export interface StripeOptions extends StripeReading {
+  /** The endpoint's signing secrets (`whsec_…`), as text; several while one is being rolled. */
+  readonly secrets: readonly string[];
+  /**
+   * How far the signed time may lie from now, in seconds, in either direction.
+   * @default 300
+   */
+  readonly toleranceSeconds?: number;
+  /**
+   * Addresses or ranges that may send, such as those of https://stripe.com/files/ips/ips_webhooks.json; empty means any.
+   * @default []
+   */
+  readonly allowedAddresses?: readonly string[];
+}
+
+/** Receives from Stripe. Throws `invalid_option` where the options could not work. */
+export function stripe(options: StripeOptions): Source {
+  const secrets = readSecrets("stripe", options.secrets, signingSecret);
+  const toleranceSeconds = readTolerance("stripe", options.toleranceSeconds);
+  checkStripeReading(options);
+  return {
+    kind: "stripe",
+    allowedAddresses: readAddresses(options.allowedAddresses),
+    verify(request, nowMs) {
+      const claim = readClaim(request.headers);
+      if ("refused" in claim) return claim;
+      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs });
+    },
+    identify: (request) => identifyStripeEvent(request.body, options),
+  };
+}
+
+/** The whole text is the key, `whsec_` included: Stripe does not decode it, unlike Standard Webhooks. */
+const signingSecret: ReadKey = (text) =>
+  /^[srp]k_/.test(text)
+    ? { wrong: "is an API key; pass the endpoint's signing secret, which starts with whsec_" }
+    : Buffer.from(text);
+
+/** Reads `t=<seconds>,v1=<hex>[,v1=<hex>…]`. Schemes other than `v1` do not count: they invite a downgrade. */
+function readClaim(headers: HeaderMap): Claim | Refusal {
+  const header = readHeader(headers, "stripe-signature");
+  if (typeof header !== "string") return header;
+  // Stripe sends no spaces; where there is one, a proxy or `node:http` has joined two headers into one.
+  if (/\s/.test(header)) return malformed("it contains white space, as when it is sent twice");
+
+  const parts = header.split(",");
+  const times = parts.filter((part) => part.startsWith("t=")).map((part) => part.slice(2));
+  const timeText = times[0] ?? "";
+  const signedAtSeconds = readDecimal(timeText);
+  if (times.length !== 1 || signedAtSeconds === undefined) return malformed("it has no single valid t=");
+
+  const digests = parts
+    .filter((part) => part.startsWith("v1="))
+    .map((part) => decodeDigest(part.slice(3), "hex", 32))
+    .filter((digest) => digest !== undefined);
+  if (digests.length === 0) return malformed("it has no v1= of 64 lower-case hex digits");
+
+  return {
+    digests,
+    signedAtSeconds,
+    digest: (key, body) => createHmac("sha256", key).update(`${timeText}.`).update(body).digest(),
+  };
+}
+
+function malformed(problem: string): Refusal {
+  return refuse("signature_malformed", `the stripe-signature header cannot be read: ${problem}`);
+}

@@ -1,0 +1,77 @@
+// One process at a time starts the server of a folder. The lock is a file that names its holder, so that a holder
+// that was killed does not keep it. It spares work and confusion; what must never happen twice is guarded by
+// atomic renames (the cluster) and by PostgreSQL's own postmaster.pid.
+import { randomUUID } from "node:crypto";
+import { readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { sleep, steadyMs } from "../../clock.ts";
+import { UkemiError } from "../../errors.ts";
+import { ifMissing } from "./folder.ts";
+import { startedAt } from "./processes.ts";
+
+const pollMs = 20;
+const beatMs = 1_000;
+/** A holder whose pid means nothing here (another container) is taken for dead after this silence. */
+const silenceMs = 6_000;
+
+/** Runs `work` while holding the lock; waits for another holder up to `waitMs`. */
+export async function withLock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<T> {
+  const mine = `${process.pid} ${await startedAt(process.pid)} ${randomUUID()} ${hostname()}`;
+  const deadline = steadyMs() + waitMs;
+  while (!(await take(path, mine))) {
+    if (steadyMs() > deadline) throw await heldTooLong(path);
+    await sleep(pollMs);
+  }
+  const beat = setInterval(() => void touch(path), beatMs);
+  beat.unref();
+  try {
+    return await work();
+  } finally {
+    clearInterval(beat);
+    if ((await holder(path)) === mine) await rm(path, { force: true });
+  }
+}
+
+async function take(path: string, mine: string): Promise<boolean> {
+  try {
+    await writeFile(path, mine, { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+  if (await isHeld(path)) return false;
+  // Two may find the same dead holder. Both replace it, the later one stays, and after a moment both read who it is.
+  const replacement = `${path}.${randomUUID()}`;
+  await writeFile(replacement, mine, { mode: 0o600 });
+  await rename(replacement, path);
+  await sleep(2 * pollMs);
+  return (await holder(path)) === mine;
+}
+
+async function isHeld(path: string): Promise<boolean> {
+  const text = await holder(path);
+  const info = await stat(path).catch(ifMissing(undefined));
+  if (text === undefined || info === undefined) return true; // just let go: try again
+  const fresh = Math.abs(Date.now() - info.mtimeMs) < silenceMs;
+  const [pid, started, , host] = text.split(" ");
+  if (host === undefined || host !== hostname()) return fresh; // half written, or of another container
+  return (await startedAt(Number(pid))) === started;
+}
+
+function holder(path: string): Promise<string | undefined> {
+  return readFile(path, "utf8").catch(ifMissing(undefined));
+}
+
+async function touch(path: string): Promise<void> {
+  const now = new Date();
+  await utimes(path, now, now).catch(() => undefined);
+}
+
+async function heldTooLong(path: string): Promise<UkemiError> {
+  const [pid = "?", , , host = "this host"] = ((await holder(path)) ?? "").split(" ");
+  return new UkemiError(
+    "data_folder_in_use",
+    `The process ${pid} on ${host} has been starting PostgreSQL on this folder for too long (${path}). ` +
+      "Stop that process, or choose another data folder.",
+  );
+}

@@ -1,0 +1,107 @@
+// Reading stored events: lists with filters and a cursor, and one event with its refs and jobs.
+import { isUuid, uuidv7Floor } from "./ids.ts";
+import type { Queryable } from "./postgres.ts";
+
+/** What became of an event. */
+export type EventStatus = "pending" | "success" | "failed" | "skipped" | "unrouted";
+
+export const EVENT_STATUSES: readonly EventStatus[] = ["pending", "success", "failed", "skipped", "unrouted"];
+
+/** Which events to list, newest first. */
+export interface EventFilter {
+  readonly source?: string;
+  readonly type?: string;
+  /** A business id found in the event, such as `pi_…`. */
+  readonly ref?: string;
+  readonly tenant?: string;
+  readonly status?: EventStatus;
+  readonly since?: Date;
+  readonly until?: Date;
+  /** Only events older than this id: where the page before ended. */
+  readonly before?: string;
+  readonly limit: number;
+}
+
+/** An event as the API and the command line show it. */
+export interface ListedEvent {
+  readonly id: string;
+  readonly source: string;
+  readonly account: string;
+  readonly livemode: boolean;
+  readonly event_id: string;
+  readonly type: string;
+  readonly tenant: string | null;
+  readonly refs: readonly { readonly kind: string; readonly id: string }[];
+  readonly status: EventStatus;
+  readonly origin: string;
+  readonly received_at: Date;
+  readonly occurred_at: Date | null;
+  readonly processed_at: Date | null;
+  readonly error_message: string | null;
+  readonly jobs: readonly { readonly id: number; readonly handler: string; readonly state: string }[];
+}
+
+const SELECT = `
+select
+  e.id, e.source, e.account, e.livemode, e.event_id, e.type, e.tenant,
+  coalesce((
+    select json_agg(json_build_object('kind', r.kind, 'id', r.ref) order by r.kind, r.ref)
+    from ukemi.event_refs r
+    where r.event = e.id
+  ), '[]') as refs,
+  coalesce(o.status, 'pending') as status,
+  e.origin, e.received_at, e.occurred_at, o.processed_at, o.error_message,
+  coalesce((
+    select json_agg(json_build_object('id', j.id, 'handler', j.subscription, 'state', j.state) order by j.id)
+    from ukemi.jobs j
+    where j.event = e.id
+  ), '[]') as jobs
+from ukemi.events e
+left join ukemi.event_outcomes o on o.event = e.id`;
+
+/** A process clock and the database's may differ a little: ids are only a coarse bound, `received_at` the exact one. */
+const ID_SLACK_MS = 10 * 60_000;
+
+/** Lists events, newest first. Rows that arrive while a reader pages do not shift the pages. */
+export async function listEvents(client: Queryable, filter: EventFilter): Promise<ListedEvent[]> {
+  const values: unknown[] = [];
+  const where: string[] = [];
+  const add = (clause: string, value: unknown) => {
+    values.push(value);
+    where.push(clause.replaceAll("?", `$${values.length}`));
+  };
+  if (filter.source !== undefined) add("e.source = ?", filter.source);
+  if (filter.type !== undefined) add("e.type = ?", filter.type);
+  if (filter.tenant !== undefined) add("e.tenant = ?", filter.tenant);
+  if (filter.ref !== undefined) add("e.id in (select event from ukemi.event_refs where ref = ?)", filter.ref);
+  if (filter.status === "pending") where.push("o.event is null");
+  else if (filter.status !== undefined) add("o.status = ?", filter.status);
+  if (filter.since) {
+    add("e.id >= ?", uuidv7Floor(filter.since.getTime() - ID_SLACK_MS));
+    add("e.received_at >= ?", filter.since);
+  }
+  if (filter.until) {
+    add("e.id < ?", uuidv7Floor(filter.until.getTime() + ID_SLACK_MS));
+    add("e.received_at < ?", filter.until);
+  }
+  if (filter.before !== undefined) add("e.id < ?", filter.before);
+  values.push(filter.limit);
+  const { rows } = await client.query<ListedEvent & Record<string, unknown>>(
+    `${SELECT}
+     ${where.length > 0 ? `where ${where.join(" and ")}` : ""}
+     order by e.id desc
+     limit $${values.length}`,
+    values,
+  );
+  return rows;
+}
+
+/** Finds one event by our id or by the sender's; the newest where several sources use the same id. */
+export async function findEvent(client: Queryable, id: string): Promise<ListedEvent | undefined> {
+  const column = isUuid(id) ? "e.id" : "e.event_id";
+  const { rows } = await client.query<ListedEvent & Record<string, unknown>>(
+    `${SELECT} where ${column} = $1 order by e.id desc limit 1`,
+    [id],
+  );
+  return rows[0];
+}

@@ -1,0 +1,33 @@
+// What a failed statement means for the caller.
+
+/**
+ * - `infrastructure`: the database is away, full, read-only or shutting down; the outcome may be unknown. Try again later.
+ * - `contention`: a lock or a conflict with another transaction. Try again soon.
+ * - `refused`: the statement itself was refused, and would be again.
+ */
+export type Fault = "infrastructure" | "contention" | "refused";
+
+/** Classifies an error of `pg` by its SQLSTATE; an error without one never came from the server's statement. */
+export function classifyFault(error: unknown): Fault {
+  const code = sqlState(error);
+  if (code === undefined) return "infrastructure";
+  if (code === "57014" || code === "55P03" || code.startsWith("40")) return "contention";
+  const infrastructure = ["08", "28", "3D", "53", "57", "58"];
+  if (code === "25006" || infrastructure.includes(code.slice(0, 2))) return "infrastructure";
+  return "refused";
+}
+
+/** The SQLSTATE of an error, where it has one (Node's own codes such as ECONNREFUSED are not SQLSTATEs). */
+export function sqlState(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error)) return undefined;
+  const code = error.code;
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** One line about a database error that carries no row values (the server's DETAIL does). */
+export function describeFault(error: unknown): string {
+  const state = sqlState(error);
+  if (state !== undefined && error instanceof Error) return `${error.message} (SQLSTATE ${state})`;
+  if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
+  return error instanceof Error ? error.message : "unknown error";
+}

@@ -1,0 +1,166 @@
+// Connections to PostgreSQL, and what must be true of the server behind them.
+import pg from "pg";
+import { UkemiError } from "../errors.ts";
+
+/** Anything that can run one statement: a pool, a client, or a transaction's client. */
+export interface Queryable {
+  query<R extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<R>>;
+  query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>>;
+}
+
+/** A pool for everything that is not on the hot path. */
+export type Pool = pg.Pool;
+
+/** A connection of its own, for a lane of the inbox. */
+export interface Connection extends Queryable {
+  /** True where the connection goes through a transaction pooler: no session settings, no named statements. */
+  readonly pooled: boolean;
+  /** Calls back once when the connection is lost. */
+  onLost(callback: () => void): void;
+  /** Cuts the connection at once, also where the peer no longer answers. */
+  destroy(): void;
+  end(): Promise<void>;
+}
+
+/** Limits of one connection, in milliseconds. */
+export interface ConnectionLimits {
+  readonly connectTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+}
+
+/** Opens a pool. It connects when first used, and a broken idle connection never ends the process. */
+export function openPool(url: string, options: { max?: number; name?: string } = {}): Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.max ?? 8,
+    application_name: options.name ?? "ukemi",
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 30_000,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  });
+  // an idle connection lost to a restart is replaced on the next use; without a listener it would end the process
+  pool.on("error", () => {});
+  return pool;
+}
+
+/** Opens one connection with its limits set. */
+export async function connect(url: string, limits: ConnectionLimits): Promise<Connection> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: "ukemi inbox",
+    connectionTimeoutMillis: limits.connectTimeoutMs,
+    keepAlive: true,
+  });
+  let lost: (() => void) | undefined;
+  client.on("error", () => lost?.());
+  client.on("end", () => lost?.());
+  await client.connect();
+  const pooled = await throughPooler(client);
+  // behind a transaction pooler a SET would leak into other people's transactions
+  if (!pooled) {
+    await client.query(
+      `set statement_timeout = ${limits.statementTimeoutMs}; set lock_timeout = ${limits.lockTimeoutMs}`,
+    );
+  }
+  const query: Queryable["query"] = client.query.bind(client);
+  return {
+    pooled,
+    query,
+    onLost: (callback) => (lost = callback),
+    destroy: () => (client as unknown as WithStream).connection.stream.destroy(),
+    end: () => client.end(),
+  };
+}
+
+/** `pg` has no public way to cut a connection whose peer is silent: `end()` would wait for it. */
+interface WithStream {
+  readonly connection: { readonly stream: { destroy(): void } };
+}
+
+/** A pooler answers the handshake with a made-up process id; the statement runs in another backend. */
+async function throughPooler(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  return rows[0]?.pid !== (client as unknown as { processID: number | null }).processID;
+}
+
+/** Runs the work in one transaction; rolls back when it throws. */
+export async function transaction<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query("begin");
+    const result = await work(client);
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    await client.query("rollback").catch((fault: Error) => (broken = fault));
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+/** What the server says about itself. */
+export interface ServerFacts {
+  readonly version: string;
+  readonly major: number;
+  readonly encoding: string;
+  readonly fsync: boolean;
+  readonly fullPageWrites: boolean;
+  readonly synchronousCommit: string;
+  readonly readOnly: boolean;
+  readonly pooled: boolean;
+  readonly now: Date;
+}
+
+/** Asks the server for the facts that durability rests on. */
+export async function readServerFacts(pool: Pool): Promise<ServerFacts> {
+  const client = await pool.connect();
+  try {
+    const { rows } = await client.query<Record<string, string> & { now: Date }>(`
+      select
+        current_setting('server_version') as version,
+        current_setting('server_version_num') as version_num,
+        current_setting('server_encoding') as encoding,
+        current_setting('fsync') as fsync,
+        current_setting('full_page_writes') as full_page_writes,
+        current_setting('synchronous_commit') as synchronous_commit,
+        pg_is_in_recovery() or current_setting('default_transaction_read_only') = 'on' as read_only,
+        clock_timestamp() as now`);
+    const row = rows[0]!;
+    return {
+      version: row.version!,
+      major: Math.trunc(Number(row.version_num) / 10_000),
+      encoding: row.encoding!,
+      fsync: row.fsync === "on",
+      fullPageWrites: row.full_page_writes === "on",
+      synchronousCommit: row.synchronous_commit!,
+      readOnly: Boolean(row.read_only),
+      pooled: await throughPooler(client as unknown as pg.Client),
+      now: row.now,
+    };
+  } finally {
+    client.release();
+  }
+}
+
+/** Refuses a server on which a 2xx could not mean "committed". */
+export function requireDurable(facts: ServerFacts, allowUnsafe: boolean): void {
+  if (facts.major < 15) {
+    throw new UkemiError("postgres_unsupported", `PostgreSQL ${facts.version} is too old: 15 or newer is needed.`);
+  }
+  if (facts.encoding !== "UTF8") {
+    throw new UkemiError(
+      "postgres_unsupported",
+      `The database's encoding is ${facts.encoding}: it must be UTF8 (create database … encoding 'UTF8').`,
+    );
+  }
+  if (!facts.fsync && !allowUnsafe) {
+    throw new UkemiError(
+      "unsafe_durability",
+      "This PostgreSQL runs with fsync = off: a crash would lose events that were acknowledged.",
+    );
+  }
+}

@@ -1,0 +1,7 @@
+// The public subpath `ukemi/testing`: signed requests and sample events for users' tests.
+export { signHmac, signStandardWebhooks, signStripe } from "./sign.ts";
+export type { SignHmacOptions, SignOptions, SignStandardWebhooksOptions } from "./sign.ts";
+export { sampleEvent, sampleEventTypes } from "./sample-events.ts";
+export type { SampleEventOptions } from "./sample-events.ts";
+export { sampleIds, stripeId } from "./sale.ts";
+export type { SampleIds } from "./sale.ts";

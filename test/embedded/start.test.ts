@@ -1,0 +1,165 @@
+// The embedded server starts anywhere, keeps what was committed, and leaves nothing behind.
+import { existsSync } from "node:fs";
+import { readFile, readdir, stat, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parse } from "pg-connection-string";
+import { describe, expect, it } from "vitest";
+import {
+  ask,
+  isRoot,
+  serversBelow,
+  spawnStarter,
+  start,
+  systemBinaries,
+  temporaryFolder,
+  timed,
+  tryKill,
+  until,
+} from "./support.ts";
+
+describe("start and stop", () => {
+  it("keeps data over a restart, with durable settings and UTF8", async () => {
+    const data = join(await temporaryFolder(), "data");
+    const first = await timed(() => start({ data }));
+    await ask(first.value.url, "create table kept as select 'ありがとう' as word");
+    expect(await ask(first.value.url, settingsQuery)).toEqual({
+      fsync: "on",
+      synchronous_commit: "on",
+      full_page_writes: "on",
+      encoding: "UTF8",
+      listens: "",
+      max_connections: "100",
+    });
+    await first.value.stop();
+    const second = await timed(() => start({ data }));
+    expect(await ask(second.value.url, "select word from kept")).toEqual({ word: "ありがとう" });
+    expect(second.value).toMatchObject({ adopted: false, version: expect.stringMatching(/^18\./) });
+    console.info(`first start ${first.ms} ms, warm start ${second.ms} ms`);
+  });
+
+  it("gives a URL that URL and pg both understand, and that names no trusting door", async () => {
+    const data = join(await temporaryFolder(), "data");
+    const { url } = await start({ data });
+    expect(parse(url)).toMatchObject({
+      host: join(data, "postgres"),
+      port: "5432",
+      database: "ukemi",
+      user: "ukemi",
+    });
+    const stranger = new URL(url);
+    stranger.password = "guess";
+    await expect(ask(stranger.href, "select 1")).rejects.toMatchObject({ code: "28P01" });
+  });
+
+  it("stops once however often it is asked, and leaves neither process nor socket nor note", async () => {
+    const parent = await temporaryFolder();
+    const data = join(parent, "data");
+    const server = await start({ data });
+    await Promise.all([server.stop(), server.stop()]);
+    await server.stop();
+    expect(serversBelow(data)).toEqual([]);
+    expect((await readdir(data)).sort()).toEqual(["postgres", "postgres.log"]);
+    expect((await readdir(join(data, "postgres"))).filter((name) => name.startsWith(".s."))).toEqual([]);
+    expect(await readdir(parent)).toEqual(["data"]);
+  });
+
+  it("keeps the password in a file of mode 0600 inside a folder of mode 0700", async () => {
+    const data = join(await temporaryFolder(), "data");
+    await start({ data });
+    expect((await stat(join(data, "postgres"))).mode & 0o777).toBe(0o700);
+    expect((await stat(join(data, "postgres/ukemi.password"))).mode & 0o777).toBe(0o600);
+    const rules = (await readFile(join(data, "postgres/pg_hba.conf"), "utf8"))
+      .split("\n")
+      .filter((line) => /^\w/.test(line));
+    expect(rules.every((line) => line.endsWith("scram-sha-256"))).toBe(true);
+  });
+
+  it.skipIf(!systemBinaries)("also runs another PostgreSQL when told where it is", async () => {
+    const data = join(await temporaryFolder(), "data");
+    const { url } = await start({ data, binaries: systemBinaries ?? "" });
+    expect(await ask(url, settingsQuery)).toMatchObject({ encoding: "UTF8", fsync: "on" });
+  });
+
+  it("makes a UTF8 database where LANG is C", async () => {
+    const data = join(await temporaryFolder(), "data");
+    const starter = spawnStarter({ data, env: { LANG: "C", LC_ALL: "C" } });
+    const { url } = await starter.ready;
+    expect(await ask(url, settingsQuery)).toMatchObject({ encoding: "UTF8" });
+    expect(await ask(url, "select lower('ÄÉ') as word")).toEqual({ word: "äé" });
+    await starter.stop();
+  });
+});
+
+describe("odd folders", () => {
+  it("takes a path with blanks, quotes and letters beyond ASCII", async () => {
+    const data = join(await temporaryFolder(), `it's "my" día%20 +&?#受`);
+    const { url } = await start({ data });
+    expect(url).toContain("host=");
+    expect(await ask(url, "select 1 as one")).toEqual({ one: 1 });
+  });
+
+  it("listens on loopback with a password where the path is too long for a socket", async () => {
+    const data = join(await temporaryFolder(), "long".repeat(30));
+    const first = await start({ data });
+    expect(first.url).toMatch(/@127\.0\.0\.1:\d+\//);
+    expect(await ask(first.url, "select 1 as one")).toEqual({ one: 1 });
+    const stranger = new URL(first.url);
+    stranger.password = "guess";
+    await expect(ask(stranger.href, "select 1")).rejects.toMatchObject({ code: "28P01" });
+    const second = await start({ data });
+    expect(second).toMatchObject({ adopted: true, url: first.url });
+  });
+
+  it.skipIf(!isRoot)("takes over an empty cluster folder that somebody made", async () => {
+    const data = await temporaryFolder();
+    const { mkdir } = await import("node:fs/promises");
+    await mkdir(join(data, "postgres"));
+    const { url } = await start({ data });
+    expect(await ask(url, "select 1 as one")).toEqual({ one: 1 });
+  });
+});
+
+describe("the server's log", () => {
+  it("is quoted when the server does not start, and the next start works", async () => {
+    const data = join(await temporaryFolder(), "data");
+    await expect(start({ data, settings: { shared_buffers: "plenty" } })).rejects.toMatchObject({
+      code: "embedded_failed",
+      message: expect.stringMatching(/postgres\.log[^]*shared_buffers/),
+    });
+    expect(serversBelow(data)).toEqual([]);
+    const { url } = await start({ data, settings: { work_mem: "5MB" } });
+    expect(await ask(url, "show work_mem")).toEqual({ work_mem: "5MB" });
+  });
+
+  it("holds no statement and no value, and is set aside over 10 MB", async () => {
+    const data = join(await temporaryFolder(), "data");
+    const server = await start({ data });
+    await expect(ask(server.url, "select 'secret-value'::int")).rejects.toThrow();
+    await server.stop();
+    const log = join(data, "postgres.log");
+    expect(await readFile(log, "utf8")).toContain("ready to accept connections");
+    expect(await readFile(log, "utf8")).not.toContain("secret-value");
+    await writeFile(log, "");
+    await truncate(log, 11 * 1024 * 1024);
+    await start({ data });
+    expect((await stat(log)).size).toBeLessThan(1024 * 1024);
+    expect(existsSync(`${log}.1`)).toBe(true);
+  });
+});
+
+it("does not hear Ctrl-C in the terminal of its owner", async () => {
+  const data = join(await temporaryFolder(), "data");
+  const starter = spawnStarter({ data });
+  const { url, pid } = await starter.ready;
+  process.kill(-starter.pid, "SIGINT"); // as a terminal does: to the whole foreground group
+  // A second server, started and stopped meanwhile, gives the signal time to arrive.
+  await (await start({ data: join(data, "..", "other") })).stop();
+  expect(await ask(url, "select 1 as one")).toEqual({ one: 1 });
+  expect(serversBelow(data)).toContain(pid);
+  tryKill(starter.pid, "SIGKILL");
+  await until("the server is gone", () => serversBelow(data).length === 0);
+});
+
+const settingsQuery = `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous_commit,
+  current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding,
+  current_setting('listen_addresses') as listens, current_setting('max_connections') as max_connections`;

