@@ -8,7 +8,9 @@ process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 ensureInstalled("root");
 ensureBuilt();
 
-const server = spawn(process.execPath, ["dist/cli/bin.js", "dev", ...process.argv.slice(2)], { stdio: "inherit" });
+const server = spawn(process.execPath, ["dist/cli/bin.js", "dev", ...process.argv.slice(2)], {
+  stdio: "inherit",
+});
 // Ctrl-C reaches the server by itself, from the terminal; this process only waits for it. A signal sent to npm is passed on.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => server.kill("SIGTERM"));

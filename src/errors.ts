@@ -18,7 +18,8 @@ export const catalogue = {
     status: 400,
     title: "The request was refused",
     retryable: false,
-    remedy: "Check the signing secret and that the body is sent unchanged. The reason is in the server's log.",
+    remedy:
+      "Check the signing secret and that the body is sent unchanged. The reason is in the server's log.",
   },
   invalid_parameter: {
     status: 400,

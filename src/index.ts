@@ -12,7 +12,15 @@ export { standardWebhooks } from "./sources/standard-webhooks.ts";
 export type { StandardWebhooksOptions } from "./sources/standard-webhooks.ts";
 export { hmac } from "./sources/hmac.ts";
 export type { HmacOptions } from "./sources/hmac.ts";
-export type { Identity, Ref, Refusal, RefusalReason, SignedRequest, Source, Verified } from "./sources/source.ts";
+export type {
+  Identity,
+  Ref,
+  Refusal,
+  RefusalReason,
+  SignedRequest,
+  Source,
+  Verified,
+} from "./sources/source.ts";
 
 export { startServer } from "./server/server.ts";
 export type { RunningServer } from "./server/server.ts";

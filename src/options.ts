@@ -24,7 +24,11 @@ const text = (value: string): string => {
   return value;
 };
 
-const list = (value: string): readonly string[] => value.split(",").map((item) => item.trim()).filter(Boolean);
+const list = (value: string): readonly string[] =>
+  value
+    .split(",")
+    .map((item) => item.trim())
+    .filter(Boolean);
 
 const flag = (value: string): boolean => {
   if (["1", "true", "yes", "on"].includes(value.toLowerCase())) return true;
@@ -186,7 +190,9 @@ export type OptionName = keyof typeof OPTIONS;
 
 /** The value of every option. */
 export type Settings = {
-  readonly [Name in OptionName]: (typeof OPTIONS)[Name]["default"] extends infer Default ? Widen<Default> : never;
+  readonly [Name in OptionName]: (typeof OPTIONS)[Name]["default"] extends infer Default
+    ? Widen<Default>
+    : never;
 };
 
 type Widen<T> = T extends boolean ? boolean : T extends number ? number : T;
@@ -236,7 +242,8 @@ export function showOption(name: OptionName, value: unknown): string {
   const unset = value === undefined || (Array.isArray(value) && value.length === 0);
   if (unset) return "(not set)";
   if (declaration.secret) return Array.isArray(value) ? `(${value.length} set, hidden)` : "(set, hidden)";
-  return Array.isArray(value) ? value.join(",") : String(value);
+  if (Array.isArray(value)) return value.join(",");
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function postgresUrl(value: string): string {

@@ -14,7 +14,10 @@ export function withFlags(command: Command, names: readonly OptionName[]): Comma
 }
 
 /** The settings of a command: its flags, then the environment, then the defaults. */
-export function settingsOf(command: Command, env: NodeJS.ProcessEnv = process.env): ReturnType<typeof readSettings> {
+export function settingsOf(
+  command: Command,
+  env: NodeJS.ProcessEnv = process.env,
+): ReturnType<typeof readSettings> {
   const given = command.opts<Record<string, string | boolean | undefined>>();
   const flags: Record<string, string | boolean | undefined> = {};
   for (const [name, declaration] of Object.entries(OPTIONS) as [OptionName, { flag?: string }][]) {

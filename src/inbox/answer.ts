@@ -12,7 +12,12 @@ export interface Answer {
 const TYPE_BASE = "https://ukemi.dev/errors/";
 
 /** Stored, or stored before: the sender may forget the event. */
-export function acknowledge(requestId: string, eventId: string, messageId: string, duplicate: boolean): Answer {
+export function acknowledge(
+  requestId: string,
+  eventId: string,
+  messageId: string,
+  duplicate: boolean,
+): Answer {
   return {
     status: 204,
     headers: {

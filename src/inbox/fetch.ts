@@ -38,7 +38,10 @@ export function createFetchReceiver(
   };
 }
 
-async function readStream(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<Buffer | "too large"> {
+async function readStream(
+  stream: ReadableStream<Uint8Array> | null,
+  bytesMax: number,
+): Promise<Buffer | "too large"> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream ?? []) {
@@ -50,5 +53,8 @@ async function readStream(stream: ReadableStream<Uint8Array> | null, bytesMax: n
 }
 
 function toResponse(answer: Answer): Response {
-  return new Response(answer.body === "" ? null : answer.body, { status: answer.status, headers: answer.headers });
+  return new Response(answer.body === "" ? null : answer.body, {
+    status: answer.status,
+    headers: answer.headers,
+  });
 }

@@ -37,7 +37,9 @@ export function createQuarantine(options: QuarantineOptions): Quarantine {
     clearTimeout(timer);
     timer = undefined;
     if (rejections.length > 0) {
-      writing = writing.then(() => options.write(rejections)).catch((error: unknown) => options.onFault?.(error));
+      writing = writing
+        .then(() => options.write(rejections))
+        .catch((error: unknown) => options.onFault?.(error));
     }
     return writing;
   }
@@ -45,7 +47,11 @@ export function createQuarantine(options: QuarantineOptions): Quarantine {
   return {
     keep(rejection) {
       if (held.length >= options.perInterval) dropped += 1;
-      else held.push({ ...rejection, bodySample: Buffer.from(rejection.bodySample.subarray(0, BODY_SAMPLE_BYTES)) });
+      else
+        held.push({
+          ...rejection,
+          bodySample: Buffer.from(rejection.bodySample.subarray(0, BODY_SAMPLE_BYTES)),
+        });
       timer ??= setTimeout(() => void flush(), options.intervalMs).unref();
     },
     flush,

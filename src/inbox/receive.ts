@@ -105,7 +105,10 @@ async function takeIn(delivery: Delivery, receipt: Receipt, options: ReceiveOpti
 
   const encoding = headerText(delivery.headers, "content-encoding");
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-    const refusal: Refusal = { refused: "content_encoding", diagnosis: "the body is compressed; senders do not do that" };
+    const refusal: Refusal = {
+      refused: "content_encoding",
+      diagnosis: "the body is compressed; senders do not do that",
+    };
     return refuse(delivery, Buffer.alloc(0), refusal, receipt, options);
   }
   const body = await delivery.readBody(options.bodyBytesMax);
@@ -121,7 +124,14 @@ async function takeIn(delivery: Delivery, receipt: Receipt, options: ReceiveOpti
   if (identity.refused) return refuse(delivery, body, identity, receipt, options);
 
   noteIdentity(receipt, identity);
-  const event = newEvent(delivery, body, identity, verified.secretFingerprint, receipt.requestId, options.now());
+  const event = newEvent(
+    delivery,
+    body,
+    identity,
+    verified.secretFingerprint,
+    receipt.requestId,
+    options.now(),
+  );
   const stored = await storeOrQuarantine(event, delivery, receipt, options);
   receipt.commitMs = steadyMs() - readAt;
   receipt.messageId = stored.id;

@@ -84,7 +84,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
         deadlineAt: steadyMs() + limits.deadlineMs,
         settled: () => settled,
         resolve: (stored) => settle(() => resolve(stored)),
-        reject: (error) => settle(() => reject(error as Error)),
+        reject: (error) => settle(() => reject(error)),
       };
       seated.add(seat);
       bytes += event.body.length;
@@ -94,20 +94,26 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
     });
   }
 
+  /** As many from the head of the queue as one commit takes; those whose time ran out are left behind. */
+  function nextBatch(): Seat[] {
+    const batch: Seat[] = [];
+    let batchBytes = 0;
+    let taken = 0;
+    for (const seat of queue) {
+      if (batch.length === limits.batchRowsMax) break;
+      if (batch.length > 0 && batchBytes + seat.event.body.length > limits.batchBytesMax) break;
+      taken += 1;
+      if (seat.settled()) continue;
+      batch.push(seat);
+      batchBytes += seat.event.body.length;
+    }
+    queue = queue.slice(taken);
+    return batch;
+  }
+
   async function take(): Promise<Waiting[]> {
     for (;;) {
-      const batch: Seat[] = [];
-      let batchBytes = 0;
-      let taken = 0;
-      for (const seat of queue) {
-        if (batch.length === limits.batchRowsMax) break;
-        if (batch.length > 0 && batchBytes + seat.event.body.length > limits.batchBytesMax) break;
-        taken += 1;
-        if (seat.settled()) continue;
-        batch.push(seat);
-        batchBytes += seat.event.body.length;
-      }
-      queue = queue.slice(taken);
+      const batch = nextBatch();
       if (batch.length > 0 || (closed && seated.size === 0)) return batch;
       await new Promise<void>((resolve) => wake.push(resolve));
     }

@@ -6,10 +6,9 @@ import { maskAddress } from "./mask.ts";
 export type Logger = PinoLogger;
 
 /** The net below our own care: whatever carries such a name is never written. */
-const REDACT = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"].flatMap((name) => [
-  name,
-  `*.${name}`,
-]);
+const REDACT = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"].flatMap(
+  (name) => [name, `*.${name}`],
+);
 
 /** Makes a logger that writes JSON lines to standard output, or to the given stream. */
 export function createLogger(level: string, stream?: { write(line: string): void }): Logger {
@@ -27,7 +26,8 @@ export function createLogger(level: string, stream?: { write(line: string): void
 
 /** Writes the one wide line of a delivery: what was refused is a warning, what we could not do is an error. */
 export function logReceipt(logger: Logger, receipt: Receipt): void {
-  const level = receipt.result === "error" ? "error" : receipt.result.startsWith("rejected") ? "warn" : "info";
+  const level =
+    receipt.result === "error" ? "error" : receipt.result.startsWith("rejected") ? "warn" : "info";
   if (!logger.isLevelEnabled(level)) return;
   logger[level](
     {

@@ -14,8 +14,12 @@ export function createAddressOf(trustedProxies: readonly string[]): AddressOf {
   const trusted = createAddressList(trustedProxies);
   return (peer, headers) => {
     let address = peer;
-    const hops = String(headers["x-forwarded-for"] ?? "").split(",").slice(-16).map((hop) => hop.trim());
-    while (address !== undefined && trusted.allows(address) && hops.length > 0) address = hops.pop() || address;
+    const hops = String(headers["x-forwarded-for"] ?? "")
+      .split(",")
+      .slice(-16)
+      .map((hop) => hop.trim());
+    while (address !== undefined && trusted.allows(address) && hops.length > 0)
+      address = hops.pop() || address;
     return address;
   };
 }

@@ -43,7 +43,9 @@ export function createApp(ukemi: Ukemi, isStopping: () => boolean): Hono<{ Varia
     return context.json({ status: "ready" });
   });
   app.get("/metrics", requireTokenOrLocal(ukemi.settings.adminToken), async (context) =>
-    context.text(await ukemi.metrics.registry.metrics(), 200, { "content-type": ukemi.metrics.registry.contentType }),
+    context.text(await ukemi.metrics.registry.metrics(), 200, {
+      "content-type": ukemi.metrics.registry.contentType,
+    }),
   );
 
   app.use("/api/v1/*", requireToken(ukemi.settings.adminToken));
@@ -71,7 +73,10 @@ function toProblem(error: Error, requestId: string, ukemi: Ukemi): Answer {
     ukemi.logger.warn({ request_id: requestId, fault: describeFault(error) }, "the database is away");
     return problem("store_unavailable", requestId, { headers: { "retry-after": "5" } });
   }
-  ukemi.logger.error({ request_id: requestId, fault: describeFault(error), stack: error.stack }, "a fault in Ukemi");
+  ukemi.logger.error(
+    { request_id: requestId, fault: describeFault(error), stack: error.stack },
+    "a fault in Ukemi",
+  );
   return problem("internal", requestId);
 }
 

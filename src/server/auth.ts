@@ -13,7 +13,8 @@ export function isLoopback(host: string): boolean {
 export function requireToken(token: string | undefined): MiddlewareHandler {
   return async (context, next) => {
     const given = /^Bearer (.+)$/.exec(context.req.header("authorization") ?? "")?.[1];
-    const allowed = token === undefined ? isLocalCall(context) : given !== undefined && sameText(given, token);
+    const allowed =
+      token === undefined ? isLocalCall(context) : given !== undefined && sameText(given, token);
     if (!allowed) throw new UkemiError("unauthorized");
     await next();
   };

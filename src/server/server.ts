@@ -1,5 +1,11 @@
 // The HTTP server: limits at the door, webhooks on the fast path, the rest through the app.
-import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { steadyMs } from "../clock.ts";
@@ -35,7 +41,9 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
     addressOf: createAddressOf(settings.trustedProxies),
     onFault: (error) => ukemi.logger.error({ fault: describeFault(error) }, "a fault in Ukemi"),
   });
-  const onRequest = getRequestListener(createApp(ukemi, () => stopping).fetch, { overrideGlobalObjects: false });
+  const onRequest = getRequestListener(createApp(ukemi, () => stopping).fetch, {
+    overrideGlobalObjects: false,
+  });
 
   const server = createServer(
     {
@@ -67,7 +75,12 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
 function countRequest(ukemi: Ukemi, request: IncomingMessage, response: ServerResponse): void {
   const startedAt = steadyMs();
   response.once("finish", () =>
-    ukemi.metrics.request("ingest", request.method ?? "", response.statusCode, (steadyMs() - startedAt) / 1000),
+    ukemi.metrics.request(
+      "ingest",
+      request.method ?? "",
+      response.statusCode,
+      (steadyMs() - startedAt) / 1000,
+    ),
   );
 }
 
@@ -75,7 +88,11 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const inUse = error.code === "EADDRINUSE";
-      reject(inUse ? new UkemiError("address_in_use", `Port ${port} on ${host} is taken.`, { cause: error }) : error);
+      reject(
+        inUse
+          ? new UkemiError("address_in_use", `Port ${port} on ${host} is taken.`, { cause: error })
+          : error,
+      );
     });
     server.listen(port, host, resolve);
   });
@@ -103,7 +120,11 @@ const CODE_OF_FAULT: Readonly<Record<string, ErrorCode>> = {
 function refuseBrokenHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
   const answer = problem(CODE_OF_FAULT[error.code ?? ""] ?? "malformed_http", crypto.randomUUID());
-  const headers = Object.entries({ ...answer.headers, "content-length": Buffer.byteLength(answer.body), connection: "close" });
+  const headers = Object.entries({
+    ...answer.headers,
+    "content-length": Buffer.byteLength(answer.body),
+    connection: "close",
+  });
   socket.end(
     `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}\r\n` +
       headers.map(([name, value]) => `${name}: ${value}\r\n`).join("") +

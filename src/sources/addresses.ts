@@ -28,8 +28,8 @@ export function readAddresses(ranges: readonly string[] = []): readonly string[]
   return Object.freeze([...ranges]);
 }
 
-function add(list: BlockList, range: string): void {
-  const [address = "", bits, ...rest] = String(range).split("/");
+function add(list: BlockList, range: unknown): void {
+  const [address = "", bits, ...rest] = typeof range === "string" ? range.split("/") : [];
   const version = isIP(address);
   const bitsMax = version === 4 ? 32 : 128;
   const prefix = bits === undefined ? bitsMax : /^\d{1,3}$/.test(bits) ? Number(bits) : Infinity;

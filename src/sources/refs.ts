@@ -49,13 +49,18 @@ export function stripeRefs(root: unknown): readonly Ref[] {
   see("", root, 0);
   for (let next = 0; next < queue.length; next++) {
     const { field, container, depth } = queue[next]!;
-    for (const key of Object.keys(container)) {
+    for (const [key, value] of members(field, container)) {
       if (refs.full() || values >= limits.values) return refs.list;
-      // An element of a list stands in the list's own field.
-      if (key !== "metadata") see(Array.isArray(container) ? field : key, (container as JsonObject)[key], depth + 1);
+      if (key !== "metadata") see(key, value, depth + 1);
     }
   }
   return refs.list;
+}
+
+/** An object's fields with their values. An element of a list stands in the list's own field. */
+function* members(field: string, container: object): Generator<readonly [string, unknown]> {
+  if (Array.isArray(container)) for (const element of container) yield [field, element];
+  else for (const key of Object.keys(container)) yield [key, (container as JsonObject)[key]];
 }
 
 /** A list of refs without repetition that takes only proper ids and stops when it is full. */

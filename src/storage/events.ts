@@ -136,7 +136,8 @@ export async function storeEvents(connection: Connection, batch: readonly NewEve
       const identity = identityOf(event);
       const id = earlier.get(identity) ?? unique.get(identity)!.id;
       // retention may remove the earlier event between the two statements: then nothing is stored, and nobody is told so
-      if (!earlier.has(identity) && !storedIds.has(id)) throw new Error("the event stored earlier has gone: try again");
+      if (!earlier.has(identity) && !storedIds.has(id))
+        throw new Error("the event stored earlier has gone: try again");
       return { id, duplicate: id !== event.id };
     }),
   };

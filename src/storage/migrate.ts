@@ -29,7 +29,7 @@ const FOLDER = new URL("../../migrations/", import.meta.url);
 
 /** Reads the migrations that this version of Ukemi knows, in order. */
 export async function readMigrations(folder: URL = FOLDER): Promise<Migration[]> {
-  const names = (await readdir(folder)).filter((name) => /^\d{4}_.+\.sql$/.test(name)).sort();
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_.+\.sql$/.test(name)).toSorted();
   return Promise.all(
     names.map(async (file) => {
       const sql = await readFile(new URL(file, folder), "utf8");
@@ -71,7 +71,10 @@ export function requireSchema(schema: SchemaState, known: readonly Migration[]):
   const newest = known.at(-1)?.version ?? 0;
   if (schema.version < newest) {
     const found = schema.version === 0 ? "no Ukemi schema" : `schema version ${schema.version}`;
-    throw new UkemiError("schema_missing", `The database has ${found}; this version of Ukemi needs ${newest}.`);
+    throw new UkemiError(
+      "schema_missing",
+      `The database has ${found}; this version of Ukemi needs ${newest}.`,
+    );
   }
   if (schema.compatibleWith > newest) {
     throw new UkemiError(

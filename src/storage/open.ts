@@ -18,7 +18,10 @@ export interface Store {
   close(): Promise<void>;
 }
 
-export type StoreSettings = Pick<Settings, "database" | "directUrl" | "data" | "migrate" | "allowUnsafeDurability">;
+export type StoreSettings = Pick<
+  Settings,
+  "database" | "directUrl" | "data" | "migrate" | "allowUnsafeDurability"
+>;
 
 /** How many months of bodies are made ahead. */
 export const MONTHS_AHEAD = 3;
@@ -27,7 +30,8 @@ type Log = (message: string, fields?: Record<string, unknown>) => void;
 
 /** Opens the store, ready for use, or throws an error that says what to do. */
 export async function openStore(settings: StoreSettings, log: Log = () => {}): Promise<Store> {
-  const embedded = settings.database === undefined ? await startEmbedded({ data: settings.data, log }) : undefined;
+  const embedded =
+    settings.database === undefined ? await startEmbedded({ data: settings.data, log }) : undefined;
   const url = embedded?.url ?? settings.database!;
   const pool = openPool(url);
   const close = async () => {

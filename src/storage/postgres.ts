@@ -80,7 +80,7 @@ interface WithStream {
 }
 
 /** A pooler answers the handshake with a made-up process id; the statement runs in another backend. */
-async function throughPooler(client: pg.Client): Promise<boolean> {
+async function throughPooler(client: pg.ClientBase): Promise<boolean> {
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
   return rows[0]?.pid !== (client as unknown as { processID: number | null }).processID;
 }
@@ -138,7 +138,7 @@ export async function readServerFacts(pool: Pool): Promise<ServerFacts> {
       fullPageWrites: row.full_page_writes === "on",
       synchronousCommit: row.synchronous_commit!,
       readOnly: Boolean(row.read_only),
-      pooled: await throughPooler(client as unknown as pg.Client),
+      pooled: await throughPooler(client),
       now: row.now,
     };
   } finally {
@@ -149,7 +149,10 @@ export async function readServerFacts(pool: Pool): Promise<ServerFacts> {
 /** Refuses a server on which a 2xx could not mean "committed". */
 export function requireDurable(facts: ServerFacts, allowUnsafe: boolean): void {
   if (facts.major < 15) {
-    throw new UkemiError("postgres_unsupported", `PostgreSQL ${facts.version} is too old: 15 or newer is needed.`);
+    throw new UkemiError(
+      "postgres_unsupported",
+      `PostgreSQL ${facts.version} is too old: 15 or newer is needed.`,
+    );
   }
   if (facts.encoding !== "UTF8") {
     throw new UkemiError(

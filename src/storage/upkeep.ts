@@ -6,7 +6,9 @@ import type { Queryable } from "./postgres.ts";
 /** Takes a reading of the database's clock. */
 export async function sampleClock(client: Queryable, clock: DatabaseClock): Promise<void> {
   const sentAt = steadyMs();
-  const { rows } = await client.query<{ now_ms: string }>("select extract(epoch from ukemi.now()) * 1000 as now_ms");
+  const { rows } = await client.query<{ now_ms: string }>(
+    "select extract(epoch from ukemi.now()) * 1000 as now_ms",
+  );
   clock.sample(Number(rows[0]!.now_ms), sentAt);
 }
 

@@ -1,12 +1,12 @@
 // The embedded server starts anywhere, keeps what was committed, and leaves nothing behind.
 import { existsSync } from "node:fs";
-import { readFile, readdir, stat, truncate, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "pg-connection-string";
 import { describe, expect, it } from "vitest";
 import {
   ask,
-  isRoot,
+  preparedFolder,
   serversBelow,
   spawnStarter,
   start,
@@ -38,7 +38,7 @@ describe("start and stop", () => {
   });
 
   it("gives a URL that URL and pg both understand, and that names no trusting door", async () => {
-    const data = join(await temporaryFolder(), "data");
+    const data = await preparedFolder();
     const { url } = await start({ data });
     expect(parse(url)).toMatchObject({
       host: join(data, "postgres"),
@@ -110,9 +110,8 @@ describe("odd folders", () => {
     expect(second).toMatchObject({ adopted: true, url: first.url });
   });
 
-  it.skipIf(!isRoot)("takes over an empty cluster folder that somebody made", async () => {
+  it("takes over an empty cluster folder that somebody made", async () => {
     const data = await temporaryFolder();
-    const { mkdir } = await import("node:fs/promises");
     await mkdir(join(data, "postgres"));
     const { url } = await start({ data });
     expect(await ask(url, "select 1 as one")).toEqual({ one: 1 });
@@ -121,7 +120,7 @@ describe("odd folders", () => {
 
 describe("the server's log", () => {
   it("is quoted when the server does not start, and the next start works", async () => {
-    const data = join(await temporaryFolder(), "data");
+    const data = await preparedFolder();
     await expect(start({ data, settings: { shared_buffers: "plenty" } })).rejects.toMatchObject({
       code: "embedded_failed",
       message: expect.stringMatching(/postgres\.log[^]*shared_buffers/),
@@ -132,7 +131,7 @@ describe("the server's log", () => {
   });
 
   it("holds no statement and no value, and is set aside over 10 MB", async () => {
-    const data = join(await temporaryFolder(), "data");
+    const data = await preparedFolder();
     const server = await start({ data });
     await expect(ask(server.url, "select 'secret-value'::int")).rejects.toThrow();
     await server.stop();
@@ -148,12 +147,12 @@ describe("the server's log", () => {
 });
 
 it("does not hear Ctrl-C in the terminal of its owner", async () => {
-  const data = join(await temporaryFolder(), "data");
+  const data = await preparedFolder();
   const starter = spawnStarter({ data });
   const { url, pid } = await starter.ready;
   process.kill(-starter.pid, "SIGINT"); // as a terminal does: to the whole foreground group
   // A second server, started and stopped meanwhile, gives the signal time to arrive.
-  await (await start({ data: join(data, "..", "other") })).stop();
+  await (await start({ data: await preparedFolder() })).stop();
   expect(await ask(url, "select 1 as one")).toEqual({ one: 1 });
   expect(serversBelow(data)).toContain(pid);
   tryKill(starter.pid, "SIGKILL");

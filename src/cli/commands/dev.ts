@@ -20,7 +20,9 @@ export function devCommand(): Command {
       logLevel: origins.logLevel === "default" ? ("warn" as const) : settings.logLevel,
     };
     const ukemi = createUkemi({ ...dev, sources: sourcesOf(dev) });
-    await runServer(ukemi, (url) => process.stdout.write(greeting(url, settings.database === undefined, settings.data)));
+    await runServer(ukemi, (url) =>
+      process.stdout.write(greeting(url, settings.database === undefined, settings.data)),
+    );
     process.stdout.write("\nStopped. The data is kept for the next start.\n");
   });
 }

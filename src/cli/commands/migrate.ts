@@ -14,8 +14,11 @@ export function migrateCommand(): Command {
     const embedded = url === undefined ? await startEmbedded({ data: settings.data }) : undefined;
     try {
       const { from, to } = await migrateStore(url ?? embedded!.url);
-      const text = from === to ? `The schema is up to date (version ${to}).` : `Migrated from version ${from} to ${to}.`;
-      process.stdout.write(`${command.opts<{ json?: boolean }>().json ? JSON.stringify({ from, to }) : text}\n`);
+      const text =
+        from === to ? `The schema is up to date (version ${to}).` : `Migrated from version ${from} to ${to}.`;
+      process.stdout.write(
+        `${command.opts<{ json?: boolean }>().json ? JSON.stringify({ from, to }) : text}\n`,
+      );
     } finally {
       await embedded?.stop();
     }

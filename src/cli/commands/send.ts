@@ -27,8 +27,15 @@ export function sendCommand(): Command {
   const command = new Command("send")
     .description("Send a correctly signed Stripe test event, and show what became of it.")
     .argument("[type]", "The event's type.", "payment_intent.succeeded")
-    .option("--url <url>", "The server to send to. [UKEMI_URL]", process.env.UKEMI_URL ?? "http://127.0.0.1:8787")
-    .option("--secret <secret>", `The signing secret; else ${OPTIONS.stripeSecrets.env}, else that of \`ukemi dev\`.`)
+    .option(
+      "--url <url>",
+      "The server to send to. [UKEMI_URL]",
+      process.env.UKEMI_URL ?? "http://127.0.0.1:8787",
+    )
+    .option(
+      "--secret <secret>",
+      `The signing secret; else ${OPTIONS.stripeSecrets.env}, else that of \`ukemi dev\`.`,
+    )
     .option("--id <id>", "The event's id: send the same one twice to see a duplicate.")
     .option("--json", "Print JSON.");
   return withFlags(command, ["data"]).action(async (type: string) => {
@@ -43,7 +50,8 @@ export function sendCommand(): Command {
     }
     const body = sampleEvent(type, flags.id === undefined ? {} : { id: flags.id });
     const answer = await post(`${flags.url}/webhooks/stripe`, body, secret);
-    const event = answer.messageId === null ? undefined : await lookUp(flags.url, answer.messageId, settings.adminToken);
+    const event =
+      answer.messageId === null ? undefined : await lookUp(flags.url, answer.messageId, settings.adminToken);
     process.stdout.write(flags.json ? `${JSON.stringify({ answer, event })}\n` : words(type, answer, event));
     if (answer.status !== 204) process.exitCode = EXIT.failure;
   });
@@ -79,11 +87,16 @@ async function lookUp(url: string, id: string, token: string | undefined): Promi
 }
 
 function words(type: string, answer: Sent, event: ShownEvent | undefined): string {
-  const lines = [`sent      ${type}  ${answer.eventId ?? ""}`, `answered  ${verdict(answer)} in ${answer.durationMs} ms`];
+  const lines = [
+    `sent      ${type}  ${answer.eventId ?? ""}`,
+    `answered  ${verdict(answer)} in ${answer.durationMs} ms`,
+  ];
   if (answer.problem) lines.push(`          ${answer.problem}`);
   if (event) {
     lines.push(`stored    ${event.id}`);
-    lines.push(`status    ${event.status}${event.status === "unrouted" ? " (no handler wants this type yet)" : ""}`);
+    lines.push(
+      `status    ${event.status}${event.status === "unrouted" ? " (no handler wants this type yet)" : ""}`,
+    );
     for (const ref of event.refs) lines.push(`ref       ${ref.kind} ${ref.id}`);
     for (const job of event.jobs) lines.push(`job       ${job.handler} ${job.state}`);
   } else if (answer.status === 204) {

@@ -16,7 +16,9 @@ export function serveCommand(): Command {
     const { settings } = settingsOf(command);
     const ukemi = createUkemi({ ...settings, sources: sourcesOf(settings) });
     if (settings.stripeSecrets.length === 0) {
-      ukemi.logger.warn("no source is configured: set STRIPE_WEBHOOK_SECRET, else every webhook is answered with 404");
+      ukemi.logger.warn(
+        "no source is configured: set STRIPE_WEBHOOK_SECRET, else every webhook is answered with 404",
+      );
     }
     await runServer(ukemi, (url) => ukemi.logger.info({ url }, "ready"));
   });

@@ -96,5 +96,8 @@ function readCursor(text: string): string {
 }
 
 function wrong(name: string, expectation: string): UkemiError {
-  return new UkemiError("invalid_parameter", `The parameter ${JSON.stringify(name.slice(0, 64))} ${expectation}.`);
+  return new UkemiError(
+    "invalid_parameter",
+    `The parameter ${JSON.stringify(name.slice(0, 64))} ${expectation}.`,
+  );
 }

