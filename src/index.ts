@@ -3,6 +3,7 @@ export { createUkemi } from "./ukemi.ts";
 export type { Ukemi, UkemiOptions } from "./ukemi.ts";
 export type { Settings } from "./options.ts";
 export type { FetchReceiverOptions } from "./inbox/fetch.ts";
+export type { NodeReceiver, NodeReceiverOptions } from "./inbox/node.ts";
 export type { Answer } from "./inbox/answer.ts";
 export type { Delivery, Receipt, ReceiptResult } from "./inbox/receive.ts";
 

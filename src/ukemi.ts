@@ -1,15 +1,18 @@
 // Wires the rooms together: a store, the sources, the inbox, and what is observed of them.
+import type { IncomingMessage } from "node:http";
 import { createDatabaseClock, sleep } from "./clock.ts";
 import { UkemiError } from "./errors.ts";
 import { createGroupCommit, type GroupCommit } from "./inbox/group-commit.ts";
 import { createFetchReceiver, type FetchReceiverOptions } from "./inbox/fetch.ts";
 import type { Answer } from "./inbox/answer.ts";
 import { createRefusalLimiter } from "./inbox/limiter.ts";
+import { createNodeReceiver, type NodeReceiver, type NodeReceiverOptions } from "./inbox/node.ts";
 import { createQuarantine } from "./inbox/quarantine.ts";
 import { createReceive, type Delivery, type OpenSource } from "./inbox/receive.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { DEFAULTS, type Settings } from "./options.ts";
+import { createAddressOf } from "./server/address.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
 import { storeEvents } from "./storage/events.ts";
@@ -41,6 +44,11 @@ export interface Ukemi {
   receive(delivery: Delivery): Promise<Answer>;
   /** A fetch-style handler for one source, to be mounted in any framework. */
   receiver(source: string, options?: FetchReceiverOptions): (request: Request) => Promise<Response>;
+  /** The same for frameworks on node:http (Express, Fastify): `(request, response) => Promise<void>`. */
+  nodeReceiver<R extends IncomingMessage = IncomingMessage>(
+    source: string,
+    options?: NodeReceiverOptions<R>,
+  ): NodeReceiver<R>;
   /** The open store; throws before start. */
   store(): Store;
   /** Throws where an event could not be stored now. */
@@ -145,11 +153,24 @@ export function createUkemi(options: UkemiOptions): Ukemi {
     receive,
     store: openStoreOnce,
     check: () => requireWritable(openStoreOnce().pool),
-    receiver: (source, receiverOptions) => {
-      if (!Object.hasOwn(sources, source)) {
-        throw new UkemiError("unknown_source", `There is no source named ${JSON.stringify(source)}.`);
-      }
+    receiver(source, receiverOptions) {
+      requireSource(sources, source);
       return createFetchReceiver({ source, receive, start }, receiverOptions);
+    },
+    nodeReceiver(source, receiverOptions) {
+      requireSource(sources, source);
+      const addressOf = createAddressOf(settings.trustedProxies);
+      return createNodeReceiver({
+        receive,
+        start,
+        source: () => source,
+        address:
+          receiverOptions?.address ?? ((request) => addressOf(request.socket.remoteAddress, request.headers)),
+        onFault(error) {
+          const fault = error instanceof UkemiError ? error.message : describeFault(error);
+          logger.error({ source, fault }, "a fault while receiving");
+        },
+      });
     },
     async stop() {
       await starting?.catch(() => {});
@@ -161,6 +182,11 @@ export function createUkemi(options: UkemiOptions): Ukemi {
       store = undefined;
     },
   };
+}
+
+function requireSource(sources: Readonly<Record<string, Source>>, name: string): void {
+  if (Object.hasOwn(sources, name)) return;
+  throw new UkemiError("unknown_source", `There is no source named ${JSON.stringify(name)}.`);
 }
 
 function openSources(sources: Readonly<Record<string, Source>>): Map<string, OpenSource> {

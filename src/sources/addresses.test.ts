@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { UkemiError } from "../errors.ts";
 import { createAddressList } from "./addresses.ts";
 
-const list = createAddressList(["3.18.12.63", "10.0.0.0/8", "2001:db8::/32", "::ffff:192.0.2.0/120"]);
+const list = createAddressList(["3.18.12.63", "10.0.0.0/8", "2001:db8::/32", "::ffff:c000:200/120"]);
 
 test.each([
   "3.18.12.63",

@@ -15,9 +15,8 @@ export function createAddressList(ranges: readonly string[]): AddressList {
   return {
     allows(address) {
       if (ranges.length === 0) return true;
-      const plain = withoutZone(address);
-      if (isIP(plain) === 0) return false;
-      return list.check(plain, isIPv4(plain) ? "ipv4" : "ipv6");
+      // IPv4 written as IPv6 (`::ffff:10.0.0.1`) and zones (`fe80::1%eth0`) are understood by the list itself.
+      return isIP(address) !== 0 && list.check(address, isIPv4(address) ? "ipv4" : "ipv6");
     },
   };
 }
@@ -39,24 +38,5 @@ function add(list: BlockList, range: unknown): void {
       `allowedAddresses: ${JSON.stringify(range)} is neither an address nor a range; write 203.0.113.7 or 203.0.113.0/24`,
     );
   }
-  const mapped = version === 6 ? mappedIpv4(address) : undefined;
-  if (mapped !== undefined && prefix >= 96) list.addSubnet(mapped, prefix - 96, "ipv4");
-  else list.addSubnet(address, prefix, version === 4 ? "ipv4" : "ipv6");
-}
-
-/** The IPv4 address inside `::ffff:203.0.113.7`, however it is written. */
-function mappedIpv4(address: string): string | undefined {
-  const normal = new URL(`http://[${address}]`).hostname;
-  const words = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(normal);
-  if (!words) return undefined;
-  return words
-    .slice(1)
-    .map((word) => parseInt(word, 16))
-    .flatMap((word) => [word >> 8, word & 255])
-    .join(".");
-}
-
-/** Link-local addresses arrive as `fe80::1%eth0`; the zone is ours, not the sender's. */
-function withoutZone(address: string): string {
-  return address.replace(/%.*$/, "");
+  list.addSubnet(address, prefix, version === 4 ? "ipv4" : "ipv6");
 }

@@ -106,8 +106,13 @@ test("reads ids by path, whole numbers only while they are exact", () => {
 });
 
 test("takes nothing that is inherited for content", () => {
-  const source = hmac({ ...plain, id: { path: "constructor.name" }, type: { header: "constructor" } });
-  expect(source.identify({ headers: {}, body: Buffer.from("{}") })).toMatchObject({
+  for (const path of ["constructor.name", "__proto__.constructor.name"]) {
+    const source = hmac({ ...plain, id: { path } });
+    const body = Buffer.from("{}");
+    expect(source.identify({ headers: {}, body })).toMatchObject({ refused: "invalid_payload" });
+  }
+  const source = hmac({ ...plain, type: { header: "constructor" } });
+  expect(source.identify({ headers: {}, body: Buffer.from("") })).toMatchObject({
     refused: "invalid_payload",
   });
 });

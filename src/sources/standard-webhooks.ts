@@ -55,7 +55,7 @@ const base64Key: ReadKey = (text) => {
   }
   const base64 = text.replace(/^whsec_/, "");
   const key = Buffer.from(base64, "base64");
-  if (key.toString("base64") !== base64 || false || key.length > 64) {
+  if (key.toString("base64") !== base64 || key.length < 24 || key.length > 64) {
     return { wrong: "is not base64 of 24 to 64 bytes; pass it as the sender shows it (whsec_…)" };
   }
   return key;

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { chmod, chown, mkdir, readFile, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import {
@@ -9,6 +10,7 @@ import {
   copyBinaries,
   isRoot,
   preparedFolder,
+  serversBelow,
   spawnStarter,
   start,
   temporaryFolder,
@@ -33,7 +35,7 @@ describe.skipIf(!isRoot)("as root", () => {
   });
 
   it.skipIf(!unshares)("enters a folder that only root can enter by a user namespace, unasked", async () => {
-    const home = await temporaryFolder(0o700);
+    const home = await temporaryFolder({ mode: 0o700 });
     const binaries = copyBinaries(join(home, "package"));
     const data = join(home, "data");
     const first = await start({ data, binaries });
@@ -52,14 +54,15 @@ describe.skipIf(!isRoot)("as root", () => {
   });
 
   it("moves cluster and programs to a folder that can be entered where namespaces are forbidden", async () => {
-    const home = await temporaryFolder(0o700);
+    const home = await temporaryFolder({ mode: 0o700, parent: tmpdir() });
     const binaries = copyBinaries(join(home, "package"));
     const data = join(home, "data");
     const first = await start({ data, binaries, way: "relocate" });
     const place = await pointedPlace(data);
     expect(await uidOf(first.pid)).not.toBe(0);
     expect((await readdir(place)).sort()).toEqual(["postgres", "postgres-native"]);
-    expect((await stat(join(place, "postgres-native/bin/postgres"))).nlink).toBeGreaterThan(1);
+    const [original, copy] = [await stat(binaries), await stat(join(place, "postgres-native/bin/postgres"))];
+    if (original.dev === copy.dev) expect(copy.nlink).toBeGreaterThan(1); // a hard link, where one can be made
     await ask(first.url, "create table kept as select 1 as one");
     const guest = await start({ data, binaries });
     expect(guest).toMatchObject({ adopted: true, url: first.url });
@@ -72,7 +75,7 @@ describe.skipIf(!isRoot)("as root", () => {
   it.skipIf(!unshares)(
     "takes the data along when a cluster moves, also after a crash on the way",
     async () => {
-      const home = await temporaryFolder(0o700);
+      const home = await temporaryFolder({ mode: 0o700 });
       const binaries = copyBinaries(join(home, "package"));
       const data = join(home, "data");
       execFileSync("cp", ["-a", await preparedFolder(), data]);
@@ -176,7 +179,8 @@ async function uidOf(pid: number): Promise<number> {
 async function pointedPlace(data: string): Promise<string> {
   const place = (await readFile(join(data, "postgres.location"), "utf8")).trim();
   onTestFinished(async () => {
-    await until("the server is gone", () => !existsSync(join(place, "postgres/postmaster.pid")));
+    for (const pid of serversBelow(place)) tryKill(pid, "SIGKILL");
+    await until("the servers are gone", () => serversBelow(place).length === 0);
     await rm(place, { recursive: true, force: true });
   });
   return place;

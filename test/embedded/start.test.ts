@@ -1,6 +1,7 @@
 // The embedded server starts anywhere, keeps what was committed, and leaves nothing behind.
 import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, stat, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "pg-connection-string";
 import { describe, expect, it } from "vitest";
@@ -19,7 +20,7 @@ import {
 
 describe("start and stop", () => {
   it("keeps data over a restart, with durable settings and UTF8", async () => {
-    const data = join(await temporaryFolder(), "data");
+    const data = join(await temporaryFolder({ parent: tmpdir() }), "data");
     const first = await timed(() => start({ data }));
     await ask(first.value.url, "create table kept as select 'ありがとう' as word");
     expect(await ask(first.value.url, settingsQuery)).toEqual({

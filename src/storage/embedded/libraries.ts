@@ -1,7 +1,7 @@
 // The platform package ships its library links as a list, made real by an install script. Where scripts
 // were not run the links are missing and postgres exits with 127, so they are made here, at every start.
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rm, symlink } from "node:fs/promises";
+import { mkdir, readFile, readdir, rm, symlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { UkemiError } from "../../errors.ts";
 
@@ -36,6 +36,9 @@ export async function linkLibraries(binaries: string, shim: string): Promise<str
   await mkdir(shim, { recursive: true, mode: 0o755 });
   for (const { source, target } of missing)
     await makeLink(inPackage(native, source), join(shim, basename(target)));
+  // A library found in the shim looks for its own needs beside itself: all the others must be there too.
+  const others = (await readdir(join(native, "lib"))).filter((name) => name.includes(".so"));
+  for (const name of others) await makeLink(join(native, "lib", name), join(shim, name));
   return shim;
 }
 

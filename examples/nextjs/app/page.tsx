@@ -1,0 +1,3 @@
+export default function Page() {
+  return <p>Stripe sends to /webhooks/stripe.</p>;
+}

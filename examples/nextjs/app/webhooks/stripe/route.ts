@@ -1,0 +1,5 @@
+import { ukemi } from "../../../ukemi";
+
+export const runtime = "nodejs";
+
+export const POST = ukemi.receiver("stripe");

@@ -1,0 +1,42 @@
+// Tools from Debian's packages that a few tests need: unpacked into a folder of the project, not installed.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** Which test needs what: the file that shows it is there, and the packages it comes from. */
+const TOOLS = [
+  {
+    file: "usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
+    packages: ["libfaketime"],
+    test: "the clock of a whole process jumping (libfaketime)",
+  },
+  {
+    file: "usr/sbin/pgbouncer",
+    packages: ["pgbouncer", "libevent-2.1-7", "libc-ares2"],
+    test: "a transaction pooler in front of the store (pgbouncer)",
+  },
+];
+
+const FOLDER = resolve("node_modules/.cache/ukemi-debian");
+
+/** Fetches what is missing; returns the folder, and a line for each test that will not run. */
+export function fetchDebianTools() {
+  const absent = () => TOOLS.filter((tool) => !existsSync(join(FOLDER, tool.file)));
+  if (absent().length > 0 && existsSync("/usr/bin/apt-get")) fetch(absent().flatMap((tool) => tool.packages));
+  return { folder: FOLDER, missing: absent().map((tool) => tool.test) };
+}
+
+function fetch(packages) {
+  console.log(`Fetching ${packages.join(", ")} from Debian …`);
+  mkdirSync(FOLDER, { recursive: true });
+  const download = () =>
+    spawnSync("apt-get", ["download", "-q", ...packages], { cwd: FOLDER, stdio: "ignore" }).status === 0;
+  if (!download()) {
+    spawnSync("apt-get", ["update", "-q"], { stdio: "ignore" });
+    download();
+  }
+  for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".deb"))) {
+    spawnSync("dpkg", ["-x", file, "."], { cwd: FOLDER, stdio: "inherit" });
+    rmSync(join(FOLDER, file));
+  }
+}

@@ -1,0 +1,122 @@
+// The receiver for node:http and what is built on it: our own server, Express, Fastify.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { crashPoint } from "../crash-point.ts";
+import { UkemiError } from "../errors.ts";
+import { problem, type Answer } from "./answer.ts";
+import type { Receive } from "./receive.ts";
+
+export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
+  /**
+   * Tells the sender's address, for address lists and the limit on refused requests.
+   * @default the peer of the connection, or what the proxies named by trustedProxies say of it
+   */
+  readonly address?: (request: R) => string | undefined;
+}
+
+/** Answers a request by itself: nothing else may write to the response. Never rejects. */
+export type NodeReceiver<R extends IncomingMessage = IncomingMessage> = (
+  request: R,
+  response: ServerResponse,
+) => Promise<void>;
+
+export interface NodeReceiverParts<R extends IncomingMessage> {
+  readonly receive: Receive;
+  readonly source: (request: R) => string;
+  readonly address: (request: R) => string | undefined;
+  /** Opens the store if it is not open; a store that cannot be opened is answered by receive() with 503. */
+  readonly start?: () => Promise<void>;
+  /** A fault that is ours, or that of the application around us. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** How long a caller that was turned away may go on sending before its connection is cut. */
+const LINGER_MS = 1000;
+
+/** The caller went away before its request was complete: there is nobody to answer. */
+class CallerGone extends Error {
+  override readonly name = "CallerGone";
+}
+
+/** Makes `(request, response) => Promise<void>`. */
+export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceiverParts<R>): NodeReceiver<R> {
+  return async (request, response) => {
+    try {
+      const answer = await parts.receive({
+        source: parts.source(request),
+        method: request.method!,
+        headers: request.headers,
+        address: parts.address(request),
+        async readBody(bytesMax) {
+          const body = wasRead(request)
+            ? bodyReadBefore(request, bytesMax, parts)
+            : readBody(request, bytesMax);
+          // both at once: a caller that goes away while the store opens must be noticed
+          const [bytes] = await Promise.all([body, parts.start?.().catch(() => {})]);
+          return bytes;
+        },
+      });
+      crashPoint("server.before_answer");
+      send(request, response, answer);
+    } catch (error) {
+      if (error instanceof CallerGone) return;
+      parts.onFault(error);
+      if (!response.headersSent) send(request, response, problem("internal", crypto.randomUUID()));
+    }
+  };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  response.writeHead(answer.status, { ...answer.headers, ...lengthOf(answer) });
+  response.end(answer.body, () => crashPoint("server.after_answer"));
+  if (request.complete) return;
+  // The rest of the body is read and thrown away, so that the caller sees the answer instead of a reset; but not for long.
+  request.resume();
+  const { socket } = request;
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  request.once("end", () => clearTimeout(timer));
+}
+
+/** A 204 must not carry a length. */
+function lengthOf(answer: Answer): Record<string, number> {
+  return answer.status === 204 ? {} : { "content-length": Buffer.byteLength(answer.body) };
+}
+
+/** Whether a body parser came before us: its "end" will not come again, and waiting for it would hang. */
+function wasRead(request: IncomingMessage): boolean {
+  return request.readableDidRead || request.readableEnded;
+}
+
+/** Bytes are as good as a stream (express.raw() leaves them in `body`); anything else is no longer what was signed. */
+function bodyReadBefore(
+  request: IncomingMessage & { readonly body?: unknown },
+  bytesMax: number,
+  { onFault }: { readonly onFault: (error: unknown) => void },
+): Buffer | "too large" {
+  if (Buffer.isBuffer(request.body)) return request.body.length > bytesMax ? "too large" : request.body;
+  const error = new UkemiError(
+    "invalid_webhook",
+    "The body was read before Ukemi got it, and signatures cover its raw bytes: mount the receiver before body parsers such as express.json().",
+  );
+  onFault(error);
+  throw error;
+}
+
+function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer | "too large"> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const gone = () => reject(new CallerGone());
+    if (request.destroyed) return gone();
+    function take(chunk: Buffer): void {
+      bytes += chunk.length;
+      if (bytes <= bytesMax) return void chunks.push(chunk);
+      request.off("data", take);
+      chunks.length = 0;
+      resolve("too large");
+    }
+    request.on("data", take);
+    request.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.once("error", gone);
+    request.once("close", gone);
+  });
+}

@@ -1,0 +1,224 @@
+column audit_log.id bigint not null
+column audit_log.at timestamp with time zone not null default ukemi.now()
+column audit_log.actor text not null
+column audit_log.role text not null
+column audit_log.action text not null
+column audit_log.target text
+column audit_log.tenant text
+column audit_log.details jsonb not null default '{}'::jsonb
+column audit_log.dedupe_key text
+column clock.one boolean not null default true
+column clock.shift interval not null default '00:00:00'::interval
+column event_bodies.event uuid not null
+column event_bodies.received_at timestamp with time zone not null
+column event_bodies.body bytea not null
+column event_bodies.headers text not null
+column event_bodies_default.event uuid not null
+column event_bodies_default.received_at timestamp with time zone not null
+column event_bodies_default.body bytea not null
+column event_bodies_default.headers text not null
+column event_outcomes.event uuid not null
+column event_outcomes.status text not null
+column event_outcomes.error_message text
+column event_outcomes.processed_at timestamp with time zone
+column event_outcomes.billing_id text
+column event_outcomes.office_id text
+column event_refs.event uuid not null
+column event_refs.kind text not null
+column event_refs.ref text not null
+column events.id uuid not null
+column events.origin text not null default 'webhook'::text
+column events.secret_fingerprint text
+column events.request_id text
+column events.traceparent text
+column events.body_sha256 bytea not null
+column events.body_bytes integer not null
+column events.source text not null
+column events.account text not null default ''::text
+column events.livemode boolean not null default true
+column events.event_id text not null
+column events.type text not null
+column events.tenant text
+column events.received_at timestamp with time zone not null
+column events.occurred_at timestamp with time zone
+column jobs.id bigint not null
+column jobs.attempt integer not null default 0
+column jobs.max_attempts integer not null
+column jobs.recoveries integer not null default 0
+column jobs.policy text not null
+column jobs.run_at timestamp with time zone not null
+column jobs.created_at timestamp with time zone not null
+column jobs.started_at timestamp with time zone
+column jobs.finished_at timestamp with time zone
+column jobs.lease_until timestamp with time zone
+column jobs.lease_token uuid
+column jobs.queue text not null
+column jobs.worker uuid
+column jobs.error_class text
+column jobs.error_message text
+column jobs.kind text not null
+column jobs.subscription text
+column jobs.event uuid
+column jobs.tenant text
+column jobs.key text
+column jobs.state text not null
+column jobs.priority smallint not null default 0
+column migrations.version integer not null
+column migrations.name text not null
+column migrations.checksum text not null
+column migrations.compatible_with integer not null
+column migrations.applied_at timestamp with time zone not null default clock_timestamp()
+column rejections.id bigint not null
+column rejections.body_sample bytea not null
+column rejections.received_at timestamp with time zone not null default ukemi.now()
+column rejections.source text not null
+column rejections.reason text not null
+column rejections.diagnosis text not null
+column rejections.address text
+column rejections.request_id text not null
+column rejections.headers text not null
+column rejections.body_bytes integer not null
+column subscriptions.name text not null
+column subscriptions.registered_at timestamp with time zone not null default ukemi.now()
+column subscriptions.source text not null
+column subscriptions.pattern text not null
+column subscriptions.type_like text not null default replace(replace(replace(replace(pattern, '\'::text, '\\'::text), '%'::text, '\%'::text), '_'::text, '\_'::text), '*'::text, '%'::text)
+column subscriptions.queue text not null default 'default'::text
+column subscriptions.priority smallint not null default 0
+column subscriptions.max_attempts integer not null default 4
+column subscriptions.policy text not null default 'quick'::text
+column subscriptions.active boolean not null default true
+constraint audit_log.audit_log_dedupe_key_key UNIQUE (dedupe_key)
+constraint audit_log.audit_log_pkey PRIMARY KEY (id)
+constraint clock.clock_one_check CHECK (one)
+constraint clock.clock_pkey PRIMARY KEY (one)
+constraint event_bodies.event_bodies_pkey PRIMARY KEY (event, received_at)
+constraint event_bodies_default.event_bodies_default_pkey PRIMARY KEY (event, received_at)
+constraint event_outcomes.event_outcomes_pkey PRIMARY KEY (event)
+constraint event_outcomes.event_outcomes_status CHECK ((status = ANY (ARRAY['success'::text, 'failed'::text, 'skipped'::text, 'unrouted'::text])))
+constraint event_refs.event_refs_pkey PRIMARY KEY (ref, kind, event)
+constraint events.events_bounded CHECK ((((octet_length(event_id) >= 1) AND (octet_length(event_id) <= 255)) AND ((octet_length(source) >= 1) AND (octet_length(source) <= 64)) AND (octet_length(account) <= 255) AND ((octet_length(type) >= 1) AND (octet_length(type) <= 255)) AND ((octet_length(tenant) >= 1) AND (octet_length(tenant) <= 255))))
+constraint events.events_identity UNIQUE (event_id, source, account, livemode)
+constraint events.events_origin CHECK ((origin = ANY (ARRAY['webhook'::text, 'reconcile'::text, 'api'::text, 'test'::text])))
+constraint events.events_pkey PRIMARY KEY (id)
+constraint jobs.jobs_counts CHECK (((attempt >= 0) AND (recoveries >= 0) AND (attempt <= max_attempts)))
+constraint jobs.jobs_finished CHECK (((state = ANY (ARRAY['done'::text, 'dead'::text, 'cancelled'::text])) = (finished_at IS NOT NULL)))
+constraint jobs.jobs_handler CHECK (((kind <> 'handler'::text) OR ((event IS NOT NULL) AND (subscription IS NOT NULL))))
+constraint jobs.jobs_lease CHECK ((((state = 'running'::text) = (lease_until IS NOT NULL)) AND ((state = 'running'::text) = (lease_token IS NOT NULL)) AND ((state = 'running'::text) = (worker IS NOT NULL))))
+constraint jobs.jobs_pkey PRIMARY KEY (id)
+constraint jobs.jobs_state CHECK ((state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text, 'done'::text, 'dead'::text, 'cancelled'::text])))
+constraint migrations.migrations_pkey PRIMARY KEY (version)
+constraint rejections.rejections_pkey PRIMARY KEY (id)
+constraint subscriptions.subscriptions_max_attempts_check CHECK ((max_attempts > 0))
+constraint subscriptions.subscriptions_pkey PRIMARY KEY (name)
+CREATE INDEX audit_log_by_target ON ukemi.audit_log USING btree (target, id) WHERE (target IS NOT NULL)
+CREATE UNIQUE INDEX audit_log_dedupe_key_key ON ukemi.audit_log USING btree (dedupe_key)
+CREATE UNIQUE INDEX audit_log_pkey ON ukemi.audit_log USING btree (id)
+CREATE UNIQUE INDEX clock_pkey ON ukemi.clock USING btree (one)
+CREATE UNIQUE INDEX event_bodies_pkey ON ONLY ukemi.event_bodies USING btree (event, received_at)
+CREATE UNIQUE INDEX event_bodies_default_pkey ON ukemi.event_bodies_default USING btree (event, received_at)
+CREATE INDEX event_outcomes_by_billing ON ukemi.event_outcomes USING btree (billing_id, event) WHERE (billing_id IS NOT NULL)
+CREATE INDEX event_outcomes_by_office ON ukemi.event_outcomes USING btree (office_id, event) WHERE (office_id IS NOT NULL)
+CREATE INDEX event_outcomes_by_status ON ukemi.event_outcomes USING btree (status, event)
+CREATE UNIQUE INDEX event_outcomes_pkey ON ukemi.event_outcomes USING btree (event)
+CREATE INDEX event_refs_by_event ON ukemi.event_refs USING btree (event)
+CREATE UNIQUE INDEX event_refs_pkey ON ukemi.event_refs USING btree (ref, kind, event)
+CREATE INDEX events_by_tenant ON ukemi.events USING btree (tenant, id) WHERE (tenant IS NOT NULL)
+CREATE INDEX events_by_type ON ukemi.events USING btree (type, id)
+CREATE UNIQUE INDEX events_identity ON ukemi.events USING btree (event_id, source, account, livemode)
+CREATE UNIQUE INDEX events_pkey ON ukemi.events USING btree (id)
+CREATE UNIQUE INDEX jobs_by_event ON ukemi.jobs USING btree (event, subscription) WHERE (event IS NOT NULL)
+CREATE INDEX jobs_dead ON ukemi.jobs USING btree (finished_at, id) WHERE (state = 'dead'::text)
+CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
+CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text)
+CREATE INDEX jobs_running ON ukemi.jobs USING btree (lease_until) WHERE (state = 'running'::text)
+CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 'scheduled'::text)
+CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
+CREATE UNIQUE INDEX rejections_pkey ON ukemi.rejections USING btree (id)
+CREATE UNIQUE INDEX subscriptions_pkey ON ukemi.subscriptions USING btree (name)
+CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON ukemi.audit_log FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER audit_log_never_truncated BEFORE TRUNCATE ON ukemi.audit_log FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER event_bodies_append_only BEFORE DELETE OR UPDATE ON ukemi.event_bodies FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER event_bodies_never_truncated BEFORE TRUNCATE ON ukemi.event_bodies_default FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON ukemi.events FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER events_never_truncated BEFORE TRUNCATE ON ukemi.events FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+view failed_webhook_events as SELECT e.event_id,
+    ukemi.json_or_null(b.body) AS payload,
+    COALESCE(j.error_message, j.error_class, 'unknown'::text) AS error,
+    j.finished_at AS created_at
+   FROM ukemi.jobs j
+     JOIN ukemi.events e ON e.id = j.event
+     LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at
+  WHERE j.state = 'dead'::text;
+view webhook_events as SELECT e.id,
+    e.event_id,
+    e.type AS event_type,
+    e.source,
+    o.billing_id,
+    o.office_id,
+    ukemi.json_or_null(b.body) AS payload,
+    o.processed_at,
+    COALESCE(o.status, 'pending'::text) AS status,
+    o.error_message,
+    e.received_at AS created_at
+   FROM ukemi.events e
+     LEFT JOIN ukemi.event_outcomes o ON o.event = e.id
+     LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at;
+CREATE OR REPLACE FUNCTION ukemi.json_or_null(body bytea)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  return convert_from(body, 'UTF8')::jsonb;
+exception when others then
+  return null;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.make_body_months(ahead integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  first_month timestamp := date_trunc('month', ukemi.now() at time zone 'UTC');
+  month_start timestamptz;
+  month_end timestamptz;
+  part text;
+  made integer := 0;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('ukemi.make_body_months', 0));
+  for i in 0..ahead loop
+    month_start := (first_month + make_interval(months => i)) at time zone 'UTC';
+    month_end := (first_month + make_interval(months => i + 1)) at time zone 'UTC';
+    part := 'event_bodies_' || to_char(month_start at time zone 'UTC', 'YYYYMM');
+    continue when to_regclass('ukemi.' || part) is not null;
+    execute format('create table ukemi.%I (like ukemi.event_bodies including defaults including constraints)', part);
+    -- rows that fell into the net move over, else the month could not be attached
+    perform set_config('ukemi.retention', 'on', true);
+    execute format(
+      'with moved as (delete from ukemi.event_bodies_default where received_at >= %L and received_at < %L returning *)
+       insert into ukemi.%I select * from moved', month_start, month_end, part);
+    perform set_config('ukemi.retention', '', true);
+    execute format('alter table ukemi.event_bodies attach partition ukemi.%I for values from (%L) to (%L)',
+      part, month_start, month_end);
+    execute format('create trigger event_bodies_never_truncated before truncate on ukemi.%I
+      for each statement execute function ukemi.refuse_change()', part);
+    made := made + 1;
+  end loop;
+  return made;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.now()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$ select clock_timestamp() + (select shift from ukemi.clock) $function$
+CREATE OR REPLACE FUNCTION ukemi.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if tg_op = 'DELETE' and current_setting('ukemi.retention', true) = 'on' then
+    return old;
+  end if;
+  raise exception 'ukemi.% is append-only: % is refused', tg_table_name, tg_op
+    using errcode = 'restrict_violation';
+end $function$

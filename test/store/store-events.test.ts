@@ -1,0 +1,142 @@
+// The one statement that stores a batch: duplicates, jobs, refs, and what an unknown commit turns into.
+import { expect, test } from "vitest";
+import { storeEvents } from "../../src/storage/events.ts";
+import { registerSubscription } from "../../src/storage/subscriptions.ts";
+import { createDatabase } from "../support/database.ts";
+import { newEvent, storeDirectly, withConnection } from "../support/store.ts";
+
+test("stores the first of two deliveries in one batch and calls the other a duplicate of it", async () => {
+  const { url } = await createDatabase();
+  const { events } = await storeDirectly(url, ["evt_1", "evt_2", "evt_1"]);
+  expect(events.map((event) => event.duplicate)).toEqual([false, false, true]);
+  expect(events[2]!.id).toBe(events[0]!.id);
+});
+
+test("gives the id of the event stored earlier to a duplicate", async () => {
+  const { url } = await createDatabase();
+  const first = await storeDirectly(url, ["evt_1"]);
+  const second = await storeDirectly(url, ["evt_0", "evt_1"]);
+  expect(second.events).toEqual([
+    { id: expect.any(String), duplicate: false },
+    { id: first.events[0]!.id, duplicate: true },
+  ]);
+});
+
+test("does not call an event a duplicate of itself when an unknown commit is tried again", async () => {
+  const { url, pool } = await createDatabase();
+  const event = newEvent("evt_1");
+  await withConnection(url, (connection) => storeEvents(connection, [event]));
+  const again = await withConnection(url, (connection) => storeEvents(connection, [event]));
+  expect(again.events).toEqual([{ id: event.id, duplicate: false }]);
+  const { rows } = await pool.query("select count(*)::int as events from ukemi.events");
+  expect(rows).toEqual([{ events: 1 }]);
+});
+
+test("keeps apart the same id from another source, account or mode", async () => {
+  const { url } = await createDatabase();
+  const events = [
+    newEvent("evt_1"),
+    newEvent("evt_1", { source: "other" }),
+    newEvent("evt_1", { account: "acct_1" }),
+    newEvent("evt_1", { livemode: false }),
+  ];
+  const stored = await withConnection(url, (connection) => storeEvents(connection, events));
+  expect(stored.events.every((event) => !event.duplicate)).toBe(true);
+});
+
+test("makes a job for every handler whose pattern fits, in the same commit", async () => {
+  const { url, pool } = await createDatabase();
+  const claims = [
+    { name: "exact", pattern: "payment_intent.succeeded" },
+    { name: "family", pattern: "payment_intent.*" },
+    { name: "all", pattern: "*" },
+    { name: "middle", pattern: "payment_*.succeeded" },
+    { name: "other type", pattern: "charge.*" },
+    { name: "underscore is no wildcard", pattern: "payment?intent.succeeded" },
+    { name: "percent is no wildcard", pattern: "%" },
+  ];
+  for (const claim of claims) await registerSubscription(pool, { ...claim, source: "stripe" });
+  await registerSubscription(pool, { name: "other source", pattern: "*", source: "github" });
+  await storeDirectly(url, ["evt_1", "evt_2"]);
+  const { rows } = await pool.query(
+    `select e.event_id, array_agg(j.subscription order by j.subscription) as handlers, min(j.state) as state
+     from ukemi.jobs j join ukemi.events e on e.id = j.event group by e.event_id order by 1`,
+  );
+  const handlers = ["all", "exact", "family", "middle"];
+  expect(rows).toEqual([
+    { event_id: "evt_1", handlers, state: "ready" },
+    { event_id: "evt_2", handlers, state: "ready" },
+  ]);
+  const outcomes = await pool.query("select count(*)::int as outcomes from ukemi.event_outcomes");
+  expect(outcomes.rows).toEqual([{ outcomes: 0 }]);
+});
+
+test("makes no second job for a duplicate, and none for a skipped event", async () => {
+  const { url, pool } = await createDatabase();
+  await registerSubscription(pool, { name: "all", pattern: "*", source: "stripe" });
+  await storeDirectly(url, ["evt_1"]);
+  await storeDirectly(url, ["evt_1"]);
+  await withConnection(url, (connection) => storeEvents(connection, [newEvent("evt_skip", { skip: "test mode" })]));
+  const jobs = await pool.query("select count(*)::int as jobs from ukemi.jobs");
+  expect(jobs.rows).toEqual([{ jobs: 1 }]);
+  const outcomes = await pool.query("select status, error_message from ukemi.event_outcomes");
+  expect(outcomes.rows).toEqual([{ status: "skipped", error_message: "test mode" }]);
+});
+
+test("commits durably although the session, role or database says synchronous_commit = off", async () => {
+  const { url, pool, name } = await createDatabase();
+  await pool.query(`alter database ${name} set synchronous_commit = off`);
+  await pool.query(`
+    create table seen (setting text);
+    create function look() returns trigger language plpgsql as $$
+      begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
+    create constraint trigger look after insert on ukemi.events initially deferred
+      for each row execute function look()`);
+  await storeDirectly(url, ["evt_1"]);
+  const { rows } = await pool.query("select setting from seen");
+  expect(rows).toEqual([{ setting: "on" }]);
+});
+
+test("leaves a stronger setting alone", async () => {
+  const { url, pool, name } = await createDatabase();
+  await pool.query(`alter database ${name} set synchronous_commit = remote_apply`);
+  await pool.query(`
+    create table seen (setting text);
+    create function look() returns trigger language plpgsql as $$
+      begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
+    create constraint trigger look after insert on ukemi.events initially deferred
+      for each row execute function look()`);
+  await storeDirectly(url, ["evt_1"]);
+  const { rows } = await pool.query("select setting from seen");
+  expect(rows).toEqual([{ setting: "remote_apply" }]);
+});
+
+test("stores bytes, text of any script and times exactly", async () => {
+  const { url, pool } = await createDatabase();
+  const body = Buffer.from(Array.from({ length: 1024 }, (_, index) => index % 256));
+  const event = newEvent("évt_日本語_🧧", {
+    body,
+    tenant: "主催者",
+    type: "t.ü",
+    occurredAt: new Date("1999-12-31T23:59:59.999Z"),
+    headers: JSON.stringify({ "x-note": 'quote " and \\ and {braces}, NULL' }),
+    refs: [{ kind: "予約", id: 'r_"1",{}' }],
+  });
+  await withConnection(url, (connection) => storeEvents(connection, [event]));
+  const { rows } = await pool.query(
+    `select e.event_id, e.tenant, e.type, e.occurred_at, b.body, b.headers, r.kind, r.ref
+     from ukemi.events e join ukemi.event_bodies b on b.event = e.id join ukemi.event_refs r on r.event = e.id`,
+  );
+  expect(rows).toEqual([
+    {
+      event_id: event.eventId,
+      tenant: "主催者",
+      type: "t.ü",
+      occurred_at: event.occurredAt,
+      body,
+      headers: event.headers,
+      kind: "予約",
+      ref: 'r_"1",{}',
+    },
+  ]);
+});
