@@ -159,13 +159,11 @@ export function createUkemi(options: UkemiOptions): Ukemi {
     },
     nodeReceiver(source, receiverOptions) {
       requireSource(sources, source);
-      const addressOf = createAddressOf(settings.trustedProxies);
       return createNodeReceiver({
         receive,
         start,
         source: () => source,
-        address:
-          receiverOptions?.address ?? ((request) => addressOf(request.socket.remoteAddress, request.headers)),
+        address: receiverOptions?.address ?? peerAddress(settings.trustedProxies),
         onFault(error) {
           const fault = error instanceof UkemiError ? error.message : describeFault(error);
           logger.error({ source, fault }, "a fault while receiving");
@@ -187,6 +185,11 @@ export function createUkemi(options: UkemiOptions): Ukemi {
 function requireSource(sources: Readonly<Record<string, Source>>, name: string): void {
   if (Object.hasOwn(sources, name)) return;
   throw new UkemiError("unknown_source", `There is no source named ${JSON.stringify(name)}.`);
+}
+
+function peerAddress(trustedProxies: readonly string[]): (request: IncomingMessage) => string | undefined {
+  const addressOf = createAddressOf(trustedProxies);
+  return (request) => addressOf(request.socket.remoteAddress, request.headers);
 }
 
 function openSources(sources: Readonly<Record<string, Source>>): Map<string, OpenSource> {

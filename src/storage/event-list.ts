@@ -98,6 +98,7 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
 
 /** Finds one event by our id or by the sender's; the newest where several sources use the same id. */
 export async function findEvent(client: Queryable, id: string): Promise<ListedEvent | undefined> {
+  if (id.includes("\u0000")) return undefined; // PostgreSQL's text cannot hold it, so no event has it
   const column = isUuid(id) ? "e.id" : "e.event_id";
   const { rows } = await client.query<ListedEvent & Record<string, unknown>>(
     `${SELECT} where ${column} = $1 order by e.id desc limit 1`,

@@ -10,11 +10,16 @@ export type Fault = "infrastructure" | "contention" | "refused";
 /** Classifies an error of `pg` by its SQLSTATE; an error without one never came from the server's statement. */
 export function classifyFault(error: unknown): Fault {
   const code = sqlState(error);
-  if (code === undefined) return "infrastructure";
+  if (code === undefined || endedConnection(error)) return "infrastructure";
   if (code === "57014" || code === "55P03" || code.startsWith("40")) return "contention";
   const infrastructure = ["08", "28", "3D", "53", "57", "58"];
   if (code === "25006" || infrastructure.includes(code.slice(0, 2))) return "infrastructure";
   return "refused";
+}
+
+/** FATAL and PANIC are about the connection or the server, never about the statement. */
+function endedConnection(error: unknown): boolean {
+  return error instanceof Error && "severity" in error && ["FATAL", "PANIC"].includes(String(error.severity));
 }
 
 /** The SQLSTATE of an error, where it has one (Node's own codes such as ECONNREFUSED are not SQLSTATEs). */

@@ -2,7 +2,7 @@
 import { UkemiError } from "../errors.ts";
 import type { Settings } from "../options.ts";
 import { startEmbedded, type EmbeddedPostgres } from "./embedded/embedded.ts";
-import { describeFault, sqlState } from "./faults.ts";
+import { classifyFault, describeFault } from "./faults.ts";
 import { migrate, readMigrations, readSchema, requireSchema } from "./migrate.ts";
 import { openPool, readServerFacts, requireDurable, type Pool, type ServerFacts } from "./postgres.ts";
 import { makeBodyMonths } from "./upkeep.ts";
@@ -66,8 +66,8 @@ export async function migrateStore(url: string, log: Log = () => {}): Promise<{ 
 }
 
 function unreachable(error: unknown): never {
-  // a statement that the server itself refused is another matter than a server that is not there
-  if (sqlState(error) === undefined || /^(?:08|28|3D|57)/.test(sqlState(error)!)) {
+  // a statement that the server refused is another matter than a server that is not there
+  if (classifyFault(error) === "infrastructure") {
     throw new UkemiError("database_unreachable", `PostgreSQL cannot be reached: ${describeFault(error)}.`, {
       cause: error,
     });

@@ -82,7 +82,7 @@ describe("kill -9 of our process", () => {
     await starter.exited;
     const server = await start({ data });
     expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
-    expect((await readdir(data)).sort()).toEqual(["postgres", "postgres.log", "postgres.owner"]);
+    expect((await readdir(data)).toSorted()).toEqual(["postgres", "postgres.log", "postgres.owner"]);
   });
 });
 

@@ -10,7 +10,7 @@ import {
   copyBinaries,
   isRoot,
   preparedFolder,
-  serversBelow,
+  endServersBelow,
   spawnStarter,
   start,
   temporaryFolder,
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)("as root", () => {
     const first = await start({ data, binaries, way: "relocate" });
     const place = await pointedPlace(data);
     expect(await uidOf(first.pid)).not.toBe(0);
-    expect((await readdir(place)).sort()).toEqual(["postgres", "postgres-native"]);
+    expect((await readdir(place)).toSorted()).toEqual(["postgres", "postgres-native"]);
     const [original, copy] = [await stat(binaries), await stat(join(place, "postgres-native/bin/postgres"))];
     if (original.dev === copy.dev) expect(copy.nlink).toBeGreaterThan(1); // a hard link, where one can be made
     await ask(first.url, "create table kept as select 1 as one");
@@ -179,8 +179,7 @@ async function uidOf(pid: number): Promise<number> {
 async function pointedPlace(data: string): Promise<string> {
   const place = (await readFile(join(data, "postgres.location"), "utf8")).trim();
   onTestFinished(async () => {
-    for (const pid of serversBelow(place)) tryKill(pid, "SIGKILL");
-    await until("the servers are gone", () => serversBelow(place).length === 0);
+    await endServersBelow(place);
     await rm(place, { recursive: true, force: true });
   });
   return place;

@@ -1,11 +1,12 @@
 // What cannot work says so, names the way out, and spoils nothing.
 import { execFileSync } from "node:child_process";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { findBinaries, lacksGlibc, platformPackage } from "../../src/storage/embedded/binaries.ts";
 import {
   ask,
+  dist,
   isRoot,
   preparedFolder,
   serversBelow,
@@ -81,6 +82,18 @@ describe("a machine without binaries", () => {
   });
 
   it("is told apart when the optional packages were left out", async () => {
+    const alone = await temporaryFolder(); // no node_modules above it
+    for (const file of ["errors.js", "storage/embedded/binaries.js"])
+      await cp(join(dist, file), join(alone, file));
+    await writeFile(join(alone, "package.json"), `{ "type": "module" }`);
+    const module = join(alone, "storage/embedded/binaries.js");
+    const script = `const { findBinaries } = await import(${JSON.stringify(module)});
+      try { findBinaries(undefined); } catch (error) { console.log(error.code, error.message); }`;
+    const said = execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+    expect(said).toMatch(/^embedded_unsupported .*--omit=optional.*DATABASE_URL/);
+  });
+
+  it("is told apart when the folder holds no programs", async () => {
     const empty = await temporaryFolder();
     expect(() => findBinaries(empty)).toThrow(expect.objectContaining({ code: "embedded_unsupported" }));
   });

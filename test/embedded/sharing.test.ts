@@ -2,7 +2,16 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ask, preparedFolder, serversBelow, spawnStarter, start, temporaryFolder } from "./support.ts";
+import {
+  ask,
+  preparedFolder,
+  serversBelow,
+  spawnStarter,
+  start,
+  temporaryFolder,
+  tryKill,
+  until,
+} from "./support.ts";
 
 it("lets a second process use the running server, whose stop() leaves it running", async () => {
   const data = await preparedFolder();
@@ -24,24 +33,50 @@ it("makes one cluster and one server when several processes start at once on an 
   expect(new Set(servers.map((server) => server.pid)).size).toBe(1);
   expect(servers.filter((server) => !server.adopted)).toHaveLength(1);
   for (const server of servers) expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
-  expect((await readdir(data)).sort()).toEqual(["postgres", "postgres.log", "postgres.owner"]);
+  expect((await readdir(data)).toSorted()).toEqual(["postgres", "postgres.log", "postgres.owner"]);
 });
 
 it("shares the server between two calls in one process", async () => {
   const data = await preparedFolder();
   const [one, other] = await Promise.all([start({ data }), start({ data })]);
   expect(one.pid).toBe(other.pid);
-  expect([one.adopted, other.adopted].sort()).toEqual([false, true]);
+  expect(one.adopted).not.toBe(other.adopted);
 });
 
-it("ends with its owner, and whoever still needs it starts it again at the same address", async () => {
+it("ends with its owner, and a guest that still needs it starts it again at the same address", async () => {
+  for (const data of [await preparedFolder(), await preparedFolder("long".repeat(30))]) {
+    const owner = spawnStarter({ data });
+    const first = await owner.ready;
+    const guest = await start({ data });
+    await owner.stop();
+    await until("the guest has its server", () => guest.pid !== first.pid);
+    expect(guest).toMatchObject({ adopted: false, url: first.url });
+    expect(await ask(first.url, "select 1 as one")).toEqual({ one: 1 });
+    await guest.stop();
+    expect(serversBelow(data)).toEqual([]);
+  }
+});
+
+it("is started again by one of its guests when its owner is killed", async () => {
   const data = await preparedFolder();
   const owner = spawnStarter({ data });
-  await owner.ready;
-  const guest = await start({ data });
-  await owner.stop();
-  await expect(ask(guest.url, "select 1")).rejects.toThrow();
-  const again = await start({ data });
-  expect(again).toMatchObject({ adopted: false, url: guest.url });
-  expect(await ask(guest.url, "select 1 as one")).toEqual({ one: 1 });
+  const first = await owner.ready;
+  const guests = [await start({ data }), await start({ data })];
+  tryKill(owner.pid, "SIGKILL");
+  await until("each guest has the new server", () => guests.every((guest) => guest.pid !== first.pid));
+  expect(guests.filter((guest) => guest.adopted)).toHaveLength(1);
+  expect(await ask(first.url, "select 1 as one")).toEqual({ one: 1 });
+});
+
+it("is started again by its owner when the server is killed, until stop()", async () => {
+  const data = await preparedFolder();
+  const server = await start({ data });
+  const { pid } = server;
+  tryKill(pid, "SIGKILL");
+  await until("the owner has a new server", () => server.pid !== pid);
+  expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
+  expect(server.adopted).toBe(false);
+  tryKill(server.pid, "SIGKILL");
+  await server.stop(); // whatever it is doing
+  expect(serversBelow(data)).toEqual([]);
 });

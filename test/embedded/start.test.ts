@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, readdir, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pg from "pg";
 import { parse } from "pg-connection-string";
 import { describe, expect, it } from "vitest";
 import {
@@ -59,9 +60,25 @@ describe("start and stop", () => {
     await Promise.all([server.stop(), server.stop()]);
     await server.stop();
     expect(serversBelow(data)).toEqual([]);
-    expect((await readdir(data)).sort()).toEqual(["postgres", "postgres.log"]);
+    expect((await readdir(data)).toSorted()).toEqual(["postgres", "postgres.log"]);
     expect((await readdir(join(data, "postgres"))).filter((name) => name.startsWith(".s."))).toEqual([]);
     expect(await readdir(parent)).toEqual(["data"]);
+  });
+
+  it("stops although a backend does not answer, and loses nothing", async () => {
+    const data = await preparedFolder();
+    const server = await start({ data });
+    const client = new pg.Client({ connectionString: server.url });
+    client.on("error", () => undefined);
+    await client.connect();
+    await client.query("create table kept as select 1 as one");
+    const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+    tryKill(rows[0]?.pid ?? 0, "SIGSTOP");
+    const { ms } = await timed(() => server.stop());
+    console.info(`stopped in ${ms} ms beside a backend that does not answer`);
+    expect(serversBelow(data)).toEqual([]);
+    const again = await start({ data });
+    expect(await ask(again.url, "select one from kept")).toEqual({ one: 1 });
   });
 
   it("keeps the password in a file of mode 0600 inside a folder of mode 0700", async () => {

@@ -14,6 +14,9 @@ import type { EmbeddedOptions, EmbeddedPostgres } from "../../src/storage/embedd
 export const isRoot = process.getuid?.() === 0;
 export const projectRoot = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
+/** The compiled project: Node 20 runs no TypeScript in child processes. */
+export const dist = process.env["UKEMI_TEST_DIST"] ?? join(projectRoot, "dist");
+
 /** A PostgreSQL of the system with another major version than the embedded one, where there is one. */
 export const systemBinaries = ["15", "16", "17"]
   .map((major) => `/usr/lib/postgresql/${major}/bin`)
@@ -27,8 +30,7 @@ export async function temporaryFolder({ mode = 0o755, parent = inMemory } = {}):
   const folder = await mkdtemp(join(parent, "ukemi-embedded-"));
   await chmod(folder, mode);
   onTestFinished(async () => {
-    for (const pid of serversBelow(folder)) tryKill(pid, "SIGKILL");
-    await until("the servers are gone", () => serversBelow(folder).length === 0);
+    await endServersBelow(folder);
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
   return folder;
@@ -37,9 +39,9 @@ export async function temporaryFolder({ mode = 0o755, parent = inMemory } = {}):
 let template: Promise<string> | undefined;
 
 /** A data folder whose cluster is made already (a copy, quicker than initdb). */
-export async function preparedFolder(): Promise<string> {
+export async function preparedFolder(name = "data"): Promise<string> {
   template ??= makeTemplate();
-  const data = join(await temporaryFolder(), "data");
+  const data = join(await temporaryFolder(), name);
   execFileSync("cp", ["-a", await template, data]);
   return data;
 }
@@ -98,8 +100,6 @@ export interface Starter {
 interface StarterOptions extends EmbeddedOptions {
   readonly uid?: number;
   readonly env?: NodeJS.ProcessEnv;
-  /** The compiled room to import. */
-  readonly module?: string;
 }
 
 const starterScript = `
@@ -116,11 +116,9 @@ const starterScript = `
     process.exit(1);
   }`;
 
-/** Spawns a starter (from `dist`: Node 20 runs no TypeScript). Killed after the test. */
-export function spawnStarter({ uid, env, module, ...options }: StarterOptions): Starter {
-  const compiled =
-    module ??
-    join(process.env["UKEMI_TEST_DIST"] ?? join(projectRoot, "dist"), "storage/embedded/embedded.js");
+/** Spawns a starter; killed after the test. */
+export function spawnStarter({ uid, env, ...options }: StarterOptions): Starter {
+  const compiled = join(dist, "storage/embedded/embedded.js");
   if (!existsSync(compiled)) throw new Error("Build first: node_modules/.bin/tsc -p tsconfig.build.json");
   const argument = JSON.stringify({ module: compiled, ...options });
   const child = spawn(process.execPath, ["--input-type=module", "-e", starterScript, argument], {
@@ -180,6 +178,16 @@ export function serversBelow(folder: string): number[] {
         return false;
       }
     });
+}
+
+/** Ends them so that they clean up their shared memory; kills those that do not listen. */
+export async function endServersBelow(folder: string): Promise<void> {
+  for (const signal of ["SIGQUIT", "SIGKILL"] as const) {
+    for (const pid of serversBelow(folder)) tryKill(pid, signal);
+    await until("the servers are gone", () => serversBelow(folder).length === 0, 6_000).catch(
+      () => undefined,
+    );
+  }
 }
 
 /** initdb stands in "/" and names its folder on the command line. */

@@ -3,7 +3,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-const BIN = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
+/** The built command line. */
+export const BIN = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
 
 /** A server process. */
 export interface ServerProcess {
@@ -53,7 +54,7 @@ export async function startServerProcess(
 }
 
 /** Our own settings must not leak into the process under test. */
-function cleanEnv(): NodeJS.ProcessEnv {
+export function cleanEnv(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^(?:UKEMI_|DATABASE_URL|STRIPE_|LOG_LEVEL|VITEST)/.test(name),

@@ -1,5 +1,6 @@
 // Where the server is reached: a socket inside the cluster, or loopback where the socket's path would be too long.
 import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { user } from "./cluster.ts";
@@ -18,11 +19,14 @@ const socketPort = 5432;
 /** `sun_path` less its ending NUL. */
 const socketBytesMax = process.platform === "linux" ? 107 : 103;
 
-/** Where a server on this cluster shall listen. */
+/** Where a server on this cluster shall listen: as before, if that is still free, so that URLs stay valid. */
 export async function chooseAddress(cluster: string): Promise<Address> {
   if (Buffer.byteLength(socketPath(cluster, socketPort)) <= socketBytesMax)
     return { host: cluster, port: socketPort };
-  return { host: "127.0.0.1", port: await freePort() };
+  // PostgreSQL keeps the arguments of its last start in this file.
+  const last = await readFile(join(cluster, "postmaster.opts"), "utf8").catch(() => "");
+  const port = Number(/"port=(\d+)"/.exec(last)?.[1] ?? 0);
+  return { host: "127.0.0.1", port: await freePort(port).catch(() => freePort(0)) };
 }
 
 /** Where a server that already runs listens, by the port its postmaster.pid names. */
@@ -52,11 +56,12 @@ function socketPath(cluster: string, port: number): string {
   return join(cluster, `.s.PGSQL.${port}`);
 }
 
-function freePort(): Promise<number> {
+/** The port if it is free; any free one for 0. */
+function freePort(wanted: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.on("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
+    probe.listen(wanted, "127.0.0.1", () => {
       const address = probe.address();
       const port = typeof address === "object" && address !== null ? address.port : 0;
       probe.close(() => resolve(port));

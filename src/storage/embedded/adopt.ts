@@ -16,6 +16,8 @@ export interface Adopted {
   readonly pid: number;
   readonly address: Address;
   readonly version: string;
+  /** False where its process cannot be seen from here: that of another container. */
+  readonly isSeen: boolean;
 }
 
 /** How long the watcher of a killed owner gets to stop its server before we do it. */
@@ -35,7 +37,7 @@ export async function adoptOrClear(folder: DataFolder): Promise<Adopted | undefi
       continue;
     }
     const greeting = await knock(occupant, cluster);
-    if (greeting.kind === "ready") return greeting.server;
+    if (greeting.kind === "ready") return { ...greeting.server, isSeen: lives };
     if (greeting.kind === "nobody" && !lives) {
       await evictDead(occupant, cluster);
       return undefined;
@@ -52,7 +54,7 @@ export async function adoptOrClear(folder: DataFolder): Promise<Adopted | undefi
 }
 
 type Knock =
-  | { readonly kind: "ready"; readonly server: Adopted }
+  | { readonly kind: "ready"; readonly server: Omit<Adopted, "isSeen"> }
   | { readonly kind: "busy" }
   | { readonly kind: "nobody"; readonly reason: string };
 

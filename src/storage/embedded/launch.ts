@@ -10,7 +10,7 @@ import type { DataFolder } from "./folder.ts";
 import { spawnGuarded } from "./guard.ts";
 import type { Installation } from "./identity.ts";
 import { openJournal, quote } from "./journal.ts";
-import { readOccupant } from "./occupant.ts";
+import { endServer, readOccupant } from "./occupant.ts";
 import { settingArguments } from "./settings.ts";
 
 /** A server this process started. */
@@ -19,6 +19,8 @@ export interface Launched {
   readonly address: Address;
   /** Settles when the server has ended, for whatever reason. */
   readonly ended: Promise<void>;
+  /** Ends it: open transactions roll back, connections close. */
+  end(): Promise<void>;
 }
 
 /** Recovery after a crash may replay much log before the server is ready. */
@@ -54,8 +56,14 @@ async function launchOnce(
   const child = spawnGuarded(installation, [join(binaries, "postgres"), ...args], journal.handle.fd);
   const ended = endOf(child);
   await journal.handle.close();
-  const isReady = await becomesReady(child, cluster, ended);
-  if (isReady && child.pid !== undefined) return { pid: child.pid, address, ended };
+  const isReady = await becomesReady(child, cluster);
+  const { pid } = child;
+  const end = async () => {
+    child.ref(); // now this process waits for it
+    await endServer(pid ?? 0, cluster);
+    await ended;
+  };
+  if (isReady && pid !== undefined) return { pid, address, ended, end };
   const said = await quote(folder.log, journal.size);
   return await programFault(`PostgreSQL did not start (its log: ${folder.log})`, said, folder.root);
 }
@@ -68,15 +76,14 @@ function endOf(child: ChildProcess): Promise<void> {
 }
 
 /** Polls the state that the server itself keeps in postmaster.pid. */
-async function becomesReady(child: ChildProcess, cluster: string, ended: Promise<void>): Promise<boolean> {
-  let alive = true;
-  void ended.then(() => (alive = false));
+async function becomesReady(child: ChildProcess, cluster: string): Promise<boolean> {
   const deadline = steadyMs() + readyMsMax;
-  while (alive && steadyMs() < deadline) {
+  const lives = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  while (lives() && steadyMs() < deadline) {
     const occupant = await readOccupant(cluster);
     if (occupant?.pid === child.pid && occupant?.ready) return true;
     await sleep(5);
   }
-  if (alive) child.kill("SIGQUIT");
+  if (lives()) child.kill("SIGQUIT");
   return false;
 }

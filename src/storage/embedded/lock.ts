@@ -2,7 +2,7 @@
 // that was killed does not keep it. It spares work and confusion; what must never happen twice is guarded by
 // atomic renames (the cluster) and by PostgreSQL's own postmaster.pid.
 import { randomUUID } from "node:crypto";
-import { readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { open, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { sleep, steadyMs } from "../../clock.ts";
 import { UkemiError } from "../../errors.ts";
@@ -33,12 +33,7 @@ export async function withLock<T>(path: string, waitMs: number, work: () => Prom
 }
 
 async function take(path: string, mine: string): Promise<boolean> {
-  try {
-    await writeFile(path, mine, { flag: "wx", mode: 0o600 });
-    return true;
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-  }
+  if (await create(path, mine)) return true;
   if (await isHeld(path)) return false;
   // Two may find the same dead holder. Both replace it, the later one stays, and after a moment both read who it is.
   const replacement = `${path}.${randomUUID()}`;
@@ -46,6 +41,23 @@ async function take(path: string, mine: string): Promise<boolean> {
   await rename(replacement, path);
   await sleep(2 * pollMs);
   return (await holder(path)) === mine;
+}
+
+async function create(path: string, mine: string): Promise<boolean> {
+  const handle = await open(path, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "EEXIST") return undefined;
+    throw error;
+  });
+  if (!handle) return false;
+  try {
+    await handle.writeFile(mine);
+    return true;
+  } catch (error) {
+    await rm(path, { force: true }); // a full disk: leave no nameless lock
+    throw error;
+  } finally {
+    await handle.close();
+  }
 }
 
 async function isHeld(path: string): Promise<boolean> {

@@ -53,12 +53,16 @@ async function endStrays(cluster: string): Promise<void> {
   }
 }
 
-/** Asks the server of this cluster to end: fast, then at once. Does nothing to any other process. */
+// A fast shutdown, then one without a last checkpoint, then by force: whatever was committed is recovered.
+const endings = [
+  ["SIGINT", 10_000],
+  ["SIGQUIT", 10_000],
+  ["SIGKILL", 5_000],
+] as const;
+
+/** Ends the server of this cluster. Does nothing to any other process. */
 export async function endServer(pid: number, cluster: string): Promise<void> {
-  for (const [name, patienceMs] of [
-    ["SIGINT", 10_000],
-    ["SIGQUIT", 10_000],
-  ] as const) {
+  for (const [name, patienceMs] of endings) {
     if ((await sight(pid, cluster)) !== "ours") return;
     signal(pid, name);
     if (await isGone(pid, cluster, patienceMs)) return;

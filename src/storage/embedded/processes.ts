@@ -2,10 +2,14 @@
 import { execFile } from "node:child_process";
 import { readFile, readdir, readlink } from "node:fs/promises";
 import { basename } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 
 /** A pid, seen from one cluster folder. A zombie has ended but still bears its number. */
 export type Sighting = "ours" | "other" | "zombie" | "gone";
+
+/** How often a server that is not our child is looked at. */
+const watchMs = 200;
 
 interface Process {
   /** State letter as `ps` gives it. */
@@ -35,6 +39,18 @@ export async function strays(cluster: string): Promise<readonly number[]> {
   const found: number[] = [];
   for (const pid of pids) if ((await sight(pid, cluster)) === "ours") found.push(pid);
   return found;
+}
+
+/** Watches a server that runs but is not our child. `ended` also settles on `cease`. */
+export function watchEnd(pid: number, cluster: string): { readonly ended: Promise<void>; cease(): void } {
+  const ceasing = new AbortController();
+  async function watch(): Promise<void> {
+    while (!ceasing.signal.aborted && (await sight(pid, cluster)) === "ours") {
+      // Unlike `sleep` of the clock this does not keep the process alive.
+      await delay(watchMs, undefined, { ref: false, signal: ceasing.signal }).catch(() => undefined);
+    }
+  }
+  return { ended: watch(), cease: () => ceasing.abort() };
 }
 
 async function inspect(pid: number): Promise<Process | undefined> {

@@ -1,0 +1,94 @@
+// The way to a running server: join the one that is there, or make everything ready and start one.
+import { existsSync } from "node:fs";
+import { steadyMs } from "../../clock.ts";
+import { UkemiError } from "../../errors.ts";
+import type { Address } from "./address.ts";
+import { adoptOrClear } from "./adopt.ts";
+import type { Adopted } from "./adopt.ts";
+import { findBinaries } from "./binaries.ts";
+import { checkVersion, ensureCluster, readPassword } from "./cluster.ts";
+import type { EmbeddedOptions } from "./embedded.ts";
+import type { DataFolder } from "./folder.ts";
+import { greet } from "./greet.ts";
+import { chooseIdentity } from "./identity.ts";
+import type { Installation } from "./identity.ts";
+import { launch } from "./launch.ts";
+import { linkLibraries } from "./libraries.ts";
+import { forgetOwner, noteOwner } from "./owner.ts";
+import { watchEnd } from "./processes.ts";
+import { followPointer } from "./relocate.ts";
+
+/** A server that takes connections, and our part in it. */
+export interface Running {
+  readonly pid: number;
+  readonly address: Address;
+  readonly version: string;
+  readonly adopted: boolean;
+  readonly cluster: string;
+  /** Settles when the server has ended, or when `leave` was called. */
+  readonly ended: Promise<void>;
+  /** Ends the server where it is ours. */
+  leave(): Promise<void>;
+}
+
+/** Call it with the lock of the folder held. */
+export async function joinOrStart(folder: DataFolder, options: EmbeddedOptions): Promise<Running> {
+  const begun = steadyMs();
+  await followPointer(folder);
+  const found = existsSync(folder.cluster) ? await adoptOrClear(folder) : undefined;
+  const running = found ? joined(found, folder) : await start(folder, options);
+  options.log?.(
+    running.adopted ? "joined the embedded PostgreSQL of this folder" : "started the embedded PostgreSQL",
+    {
+      pid: running.pid,
+      version: running.version,
+      data: folder.root,
+      duration_ms: Math.round(steadyMs() - begun),
+    },
+  );
+  return running;
+}
+
+function joined(found: Adopted, { cluster }: DataFolder): Running {
+  const { pid, address, version } = found;
+  const watch = watchEnd(pid, cluster);
+  const never = new Promise<void>(() => undefined);
+  const ended = found.isSeen ? watch.ended : never;
+  return { pid, address, version, cluster, adopted: true, ended, leave: async () => watch.cease() };
+}
+
+async function start(folder: DataFolder, options: EmbeddedOptions): Promise<Running> {
+  const binaries = findBinaries(options.binaries);
+  const libraries = await linkLibraries(binaries, folder.shim);
+  const installation = await chooseIdentity({ folder, binaries, libraries, way: options.way });
+  await checkVersion(installation.cluster, installation.major);
+  await ensureCluster(installation, folder);
+  return await launchAndGreet(installation, folder, options.settings ?? {});
+}
+
+async function launchAndGreet(
+  installation: Installation,
+  folder: DataFolder,
+  settings: Readonly<Record<string, string>>,
+): Promise<Running> {
+  const { cluster } = installation;
+  const { pid, address, ended, end } = await launch(installation, folder, settings);
+  const leave = async () => {
+    await end();
+    await forgetOwner(folder, pid);
+  };
+  try {
+    await noteOwner(folder, pid);
+    const greeting = await greet(address, await readPassword(cluster), cluster);
+    if (greeting.kind === "ready") {
+      return { pid, address, version: greeting.version, adopted: false, cluster, ended, leave };
+    }
+    throw new UkemiError(
+      "embedded_failed",
+      `PostgreSQL started but is ${greeting.kind}; its log is ${folder.log}.`,
+    );
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+}

@@ -1,0 +1,67 @@
+// Keeps the server there for as long as this process needs it: one that was killed, or that ended with the process
+// which had started it, is started again at the same address. Connections break; a pool that reconnects goes on.
+import { existsSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Running } from "./join.ts";
+
+/** How long to wait after a start that failed, in milliseconds; the last one again and again. */
+const pausesMs = [200, 1_000, 5_000];
+
+/** A server that comes back. */
+export interface Kept {
+  /** What runs now, or ran last. */
+  readonly current: Running;
+  stop(): Promise<void>;
+}
+
+/** Watches `first`; `again` joins or starts anew. */
+export function keep(
+  first: Running,
+  again: () => Promise<Running>,
+  say: (message: string, reason?: string) => void,
+): Kept {
+  const stopping = new AbortController();
+  let current = first;
+  let stopped: Promise<void> | undefined;
+
+  async function revive(): Promise<void> {
+    for (let failures = 0; !stopping.signal.aborted; failures++) {
+      // Somebody deleted the data: a new, empty database in its place would hide that.
+      if (!existsSync(current.cluster)) return say("the data folder of the embedded PostgreSQL is gone");
+      try {
+        current = await again();
+        return;
+      } catch (error) {
+        say(
+          "the embedded PostgreSQL ended and does not start again",
+          error instanceof Error ? error.message : "",
+        );
+        const pauseMs = pausesMs[Math.min(failures, pausesMs.length - 1)];
+        await delay(pauseMs, undefined, { ref: false, signal: stopping.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  async function watch(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const watched = current;
+      await watched.ended;
+      if (!stopping.signal.aborted) await revive();
+      if (current === watched) return;
+    }
+  }
+
+  const watching = watch();
+  return {
+    get current() {
+      return current;
+    },
+    stop: () =>
+      (stopped ??= (async () => {
+        stopping.abort();
+        await current.leave();
+        await watching;
+        await current.leave(); // one that was being revived just now
+      })()),
+  };
+}

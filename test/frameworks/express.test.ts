@@ -1,0 +1,24 @@
+// Ukemi in Express: examples/express.ts in a process of its own.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDatabase } from "../support/database.ts";
+import { compileExample, startExample, unpackExample } from "./example.ts";
+import { testReceiver } from "./receives.ts";
+
+let example: Awaited<ReturnType<typeof unpackExample>>;
+let script: string;
+
+beforeAll(async () => {
+  example = await unpackExample("express.ts");
+  script = await compileExample(example.folder, "express.ts");
+});
+afterAll(() => example.remove());
+
+const start = (database: string) => startExample(example.folder, [script], database);
+
+testReceiver({ start, address: "203.0.113.7", answersEveryMethod: true });
+
+test("ends by itself when asked to", async () => {
+  const { url } = await createDatabase();
+  const app = await start(url);
+  expect(await app.stop()).toBe(0);
+});

@@ -1,0 +1,123 @@
+// The command line as a person or a script meets it.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { runCli } from "../support/cli.ts";
+import { createDatabase } from "../support/database.ts";
+import { SECRET, startServerProcess } from "../support/server.ts";
+
+async function scratchFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ukemi-cli-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("sends a signed test event and shows what became of it", async () => {
+  const { url: database } = await createDatabase();
+  const server = await startServerProcess({ DATABASE_URL: database });
+  onTestFinished(async () => void (await server.kill("SIGTERM")));
+  const send = (...args: string[]) => runCli(["send", ...args, "--url", server.url], { STRIPE_WEBHOOK_SECRET: SECRET });
+  const first = await send("charge.succeeded", "--id", "evt_1");
+  expect(first.code).toBe(0);
+  expect(first.stdout).toMatch(/204: committed in \d+ ms/);
+  expect(first.stdout).toMatch(/status +unrouted/);
+  const second = await send("charge.succeeded", "--id", "evt_1", "--json");
+  expect(JSON.parse(second.stdout)).toMatchObject({ answer: { status: 204, duplicate: true }, event: { status: "unrouted" } });
+  const wrong = await send("--secret", "whsec_other");
+  expect(wrong.code).toBe(1);
+  expect(wrong.stdout).toContain("400");
+});
+
+test("says what to do when no server answers, or there is no secret", async () => {
+  const data = await scratchFolder();
+  const none = await runCli(["send", "--data", data]);
+  expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining("no signing secret") });
+  const away = await runCli(["send", "--url", "http://127.0.0.1:9", "--secret", SECRET]);
+  expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining("No server answers") });
+});
+
+test("migrates a given database once, and says so", async () => {
+  const { url } = await createDatabase({ empty: true });
+  const first = await runCli(["migrate"], { DATABASE_URL: url });
+  expect(first).toMatchObject({ code: 0, stdout: "Migrated from version 0 to 1.\n" });
+  const second = await runCli(["migrate", "--json"], { DATABASE_URL: url });
+  expect(JSON.parse(second.stdout)).toEqual({ from: 1, to: 1 });
+});
+
+test("does not migrate a given database unless told to", async () => {
+  const { url } = await createDatabase({ empty: true });
+  const refused = await runCli(["serve"], { DATABASE_URL: url, UKEMI_PORT: "0" });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("ukemi migrate") });
+  const server = await startServerProcess({ DATABASE_URL: url }, ["--migrate"]);
+  expect(await server.kill("SIGTERM")).toBe(0);
+});
+
+test.each([
+  [["serve", "--port", "eighty"], {}, "--port must be a whole number"],
+  [["serve"], { UKEMI_PORT: "99999" }, "UKEMI_PORT must be a whole number"],
+  [["serve"], { DATABASE_URL: "mysql://x" }, "DATABASE_URL must begin with postgres://"],
+  [["serve", "--colour"], {}, "unknown option '--colour'"],
+  [["sevre"], {}, "Did you mean serve?"],
+  [["serve"], { STRIPE_WEBHOOK_SECRET: "sk_live_x", DATABASE_URL: "postgres://127.0.0.1:9/x" }, "signing secret"],
+  [["serve"], { LOG_LEVEL: "loud", UKEMI_LANES: "0" }, "LOG_LEVEL must be one of"],
+] as [string[], Record<string, string>, string][])("ends with 2 and a clear message: %j %j", async (args, env, message) => {
+  const { code, stderr } = await runCli(args, env);
+  expect(stderr).toContain(message);
+  expect(code).toBe(2);
+});
+
+test("names every wrong option at once", async () => {
+  const { stderr } = await runCli(["serve"], { LOG_LEVEL: "loud", UKEMI_LANES: "0", UKEMI_PORT: "x" });
+  for (const name of ["LOG_LEVEL", "UKEMI_LANES", "UKEMI_PORT"]) expect(stderr).toContain(name);
+});
+
+test("says that the database cannot be reached, or the port is taken", async () => {
+  const unreachable = await runCli(["serve"], { DATABASE_URL: "postgres://u:p@127.0.0.1:9/x" });
+  expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining("PostgreSQL cannot be reached: ECONNREFUSED") });
+  const { url: database } = await createDatabase();
+  const server = await startServerProcess({ DATABASE_URL: database });
+  const taken = await runCli(["serve", "--port", new URL(server.url).port], { DATABASE_URL: database });
+  expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining("is taken") });
+  await server.kill("SIGTERM");
+});
+
+test("examines the store, its durability, clock, schema, secrets and disk", async () => {
+  const { url: database, pool, name } = await createDatabase();
+  const healthy = await runCli(["doctor", "--json"], { DATABASE_URL: database, STRIPE_WEBHOOK_SECRET: SECRET });
+  const findings = (JSON.parse(healthy.stdout) as { findings: { check: string; state: string }[] }).findings;
+  expect(findings.map(({ check, state }) => `${check} ${state}`)).toEqual([
+    "store ok",
+    "durability ok",
+    "pooler ok",
+    "clock ok",
+    "schema ok",
+    "secrets ok",
+    "access ok",
+    "disk ok",
+  ]);
+  expect(healthy.code).toBe(0);
+  await pool.query("update ukemi.clock set shift = '1 hour'");
+  await pool.query(`alter database ${name} set default_transaction_read_only = on`);
+  const sick = await runCli(["doctor"], { DATABASE_URL: database });
+  expect(sick.code).toBe(1);
+  expect(sick.stdout).toMatch(/BAD +store +the server is read-only/);
+  expect(sick.stdout).toMatch(/BAD +test clock +ukemi.now\(\) is moved by 3600 s/);
+  expect(sick.stdout).toMatch(/warn +secrets/);
+});
+
+test("finds a missing schema and an unreachable server", async () => {
+  const { url } = await createDatabase({ empty: true });
+  const empty = await runCli(["doctor"], { DATABASE_URL: url });
+  expect(empty.stdout).toMatch(/BAD +schema .*no Ukemi schema[^]*→ Run `ukemi migrate`/);
+  const away = await runCli(["doctor"], { DATABASE_URL: "postgres://u:p@127.0.0.1:9/x" });
+  expect(away).toMatchObject({ code: 1, stdout: expect.stringMatching(/BAD +store +.*ECONNREFUSED/) });
+});
+
+test("prints help and version for every command", async () => {
+  for (const command of ["", "dev", "serve", "migrate", "doctor", "send"]) {
+    const { code, stdout } = await runCli([...(command ? [command] : []), "--help"]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("Usage: ukemi")]);
+  }
+  expect((await runCli(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
