@@ -10,7 +10,7 @@ const onPostgres = {
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["src/**/*.test.ts"] } },
+      { test: { name: "unit", include: ["src/**/*.test.ts", "test/docs/**/*.test.ts"] } },
       { test: { name: "store", include: ["test/{store,promises,contract,server}/**/*.test.ts"], ...onPostgres } },
       {
         test: {

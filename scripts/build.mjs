@@ -1,5 +1,5 @@
 // Compiles src to dist, unless dist is newer than everything it is made from.
-import { chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { run } from "./install.mjs";
@@ -17,10 +17,15 @@ function newest(path) {
 export function ensureBuilt() {
   if (existsSync(STAMP) && statSync(STAMP).mtimeMs > Math.max(...INPUTS.map(newest))) return;
   console.log("Building …");
-  rmSync("dist", { recursive: true, force: true });
-  run(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"]);
-  chmodSync("dist/cli/bin.js", 0o755);
-  writeFileSync(STAMP, "");
+  // built beside and then moved into place: whoever runs from dist meanwhile never sees half of it
+  const fresh = `dist-${process.pid}`;
+  const stale = `${fresh}-stale`;
+  run(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "--outDir", fresh]);
+  chmodSync(join(fresh, "cli/bin.js"), 0o755);
+  writeFileSync(join(fresh, ".built"), "");
+  if (existsSync("dist")) renameSync("dist", stale);
+  renameSync(fresh, "dist");
+  rmSync(stale, { recursive: true, force: true });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) ensureBuilt();

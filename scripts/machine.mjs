@@ -30,7 +30,9 @@ export function leftBehind(folder) {
       try {
         const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
         const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
-        return line.includes(folder) || environment.includes(folder) ? [`process ${pid} ${line.slice(0, 200)}`] : [];
+        return line.includes(folder) || environment.includes(folder)
+          ? [`process ${pid} ${line.slice(0, 200)}`]
+          : [];
       } catch {
         return []; // it has ended meanwhile, or is not ours
       }

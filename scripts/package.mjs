@@ -9,13 +9,18 @@ const run = (command, args, cwd = process.cwd()) =>
   execFileSync(command, args, { cwd, stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" });
 
 try {
-  const [{ filename, files }] = JSON.parse(run("npm", ["pack", "--json", "--loglevel=error", "--pack-destination", scratch]));
+  const [{ filename, files }] = JSON.parse(
+    run("npm", ["pack", "--json", "--loglevel=error", "--pack-destination", scratch]),
+  );
   const tarball = join(scratch, filename);
   const stray = files.map((file) => file.path).filter((path) => /\.test\.|^src\/|^test\/|\.ukemi/.test(path));
   if (stray.length > 0) throw new Error(`the package carries what it should not: ${stray.join(", ")}`);
-  console.log(`${files.length} files, ${Math.round(files.reduce((sum, file) => sum + file.size, 0) / 1024)} KiB unpacked`);
+  console.log(
+    `${files.length} files, ${Math.round(files.reduce((sum, file) => sum + file.size, 0) / 1024)} KiB unpacked`,
+  );
 
-  const tool = (name, path, ...args) => console.log(run(process.execPath, [resolve("node_modules", name, path), ...args]).trim());
+  const tool = (name, path, ...args) =>
+    console.log(run(process.execPath, [resolve("node_modules", name, path), ...args]).trim());
   tool("publint", "src/cli.js", "run", tarball, "--strict");
   tool("@arethetypeswrong/cli", "dist/index.js", tarball, "--profile", "esm-only", "--no-color");
 
@@ -23,7 +28,19 @@ try {
   execFileSync("mkdir", ["-p", user]);
   writeFileSync(join(user, "package.json"), '{"name":"user","private":true,"type":"module"}\n');
   writeFileSync(join(user, "use.mjs"), userProgram());
-  run("npm", ["install", "--no-audit", "--no-fund", "--omit=optional", "--ignore-scripts", "--loglevel=error", tarball], user);
+  run(
+    "npm",
+    [
+      "install",
+      "--no-audit",
+      "--no-fund",
+      "--omit=optional",
+      "--ignore-scripts",
+      "--loglevel=error",
+      tarball,
+    ],
+    user,
+  );
   const said = run(process.execPath, ["use.mjs"], user).trim();
   if (said !== "function function function") throw new Error(`an installed package says: ${said}`);
   console.log(run(process.execPath, ["node_modules/ukemi/dist/cli/bin.js", "--version"], user).trim());

@@ -111,5 +111,7 @@ console.log("");
 for (const line of notRun) console.log(`not run: ${line}`);
 for (const title of failures) console.log(`failed: ${title}`);
 // a step that is no test (format, lint, …) counts as one failure
-console.log(`${totals.passed} passed, ${Math.max(totals.failed, failures.length)} failed, ${totals.skipped} skipped`);
+console.log(
+  `${totals.passed} passed, ${Math.max(totals.failed, failures.length)} failed, ${totals.skipped} skipped`,
+);
 process.exitCode = failures.length > 0 || (process.env.CI && notRun.length > 0) ? 1 : 0;

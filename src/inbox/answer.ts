@@ -8,8 +8,8 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Where the descriptions of the error codes live. */
-const TYPE_BASE = "https://ukemi.dev/errors/";
+/** The name of an error; docs/reference/errors.md says what it means. */
+const TYPE_BASE = "urn:ukemi:error:";
 
 /** Stored, or stored before: the sender may forget the event. */
 export function acknowledge(

@@ -5,11 +5,11 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { spawnStarter } from "./starter.ts";
 import {
   ask,
   preparedFolder,
   serversBelow,
-  spawnStarter,
   start,
   stateOf,
   temporaryFolder,

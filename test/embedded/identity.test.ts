@@ -5,13 +5,13 @@ import { chmod, chown, mkdir, readFile, readdir, rm, stat } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { spawnStarter } from "./starter.ts";
 import {
   ask,
   copyBinaries,
   isRoot,
   preparedFolder,
   endServersBelow,
-  spawnStarter,
   start,
   temporaryFolder,
   tryKill,
@@ -54,7 +54,7 @@ describe.skipIf(!isRoot)("as root", () => {
   });
 
   it("moves cluster and programs to a folder that can be entered where namespaces are forbidden", async () => {
-    const home = await temporaryFolder({ mode: 0o700, parent: tmpdir() });
+    const home = await closedHome(tmpdir());
     const binaries = copyBinaries(join(home, "package"));
     const data = join(home, "data");
     const first = await start({ data, binaries, way: "relocate" });
@@ -75,20 +75,19 @@ describe.skipIf(!isRoot)("as root", () => {
   it.skipIf(!unshares)(
     "takes the data along when a cluster moves, also after a crash on the way",
     async () => {
-      const home = await temporaryFolder({ mode: 0o700 });
-      const binaries = copyBinaries(join(home, "package"));
+      const home = await closedHome();
       const data = join(home, "data");
       execFileSync("cp", ["-a", await preparedFolder(), data]);
-      const first = await start({ data, binaries, way: "unshare" });
+      const first = await start({ data, way: "unshare" });
       await ask(first.url, "create table kept as select 1 as one");
       await first.stop();
-      const second = await start({ data, binaries, way: "relocate" });
+      const second = await start({ data, way: "relocate" });
       const place = await pointedPlace(data);
       expect(await ask(second.url, "select one from kept")).toEqual({ one: 1 });
       await second.stop();
       // As if killed between writing the pointer and moving: the next start finishes the move, whichever way it goes.
       execFileSync("mv", [join(place, "postgres"), join(data, "postgres")]);
-      const third = await start({ data, binaries });
+      const third = await start({ data });
       expect(existsSync(join(data, "postgres"))).toBe(false);
       expect(await ask(third.url, "select one from kept")).toEqual({ one: 1 });
     },
@@ -175,14 +174,20 @@ async function uidOf(pid: number): Promise<number> {
   return (await stat(`/proc/${pid}`)).uid;
 }
 
-/** Where the pointer file says the cluster is; removed after the test, being outside of its folder. */
-async function pointedPlace(data: string): Promise<string> {
-  const place = (await readFile(join(data, "postgres.location"), "utf8")).trim();
+/** A folder that only root can enter; what a pointer in its `data` names is removed after the test too. */
+async function closedHome(parent?: string): Promise<string> {
+  const home = await temporaryFolder({ mode: 0o700, ...(parent === undefined ? {} : { parent }) });
   onTestFinished(async () => {
+    const place = await pointedPlace(join(home, "data"));
     await endServersBelow(place);
     await rm(place, { recursive: true, force: true });
   });
-  return place;
+  return home;
+}
+
+/** Where the pointer file says the cluster is. */
+async function pointedPlace(data: string): Promise<string> {
+  return (await readFile(join(data, "postgres.location"), "utf8")).trim();
 }
 
 async function ownFolder(): Promise<string> {

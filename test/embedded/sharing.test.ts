@@ -1,17 +1,10 @@
 // Several processes on one data folder use one server.
-import { readdir } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import {
-  ask,
-  preparedFolder,
-  serversBelow,
-  spawnStarter,
-  start,
-  temporaryFolder,
-  tryKill,
-  until,
-} from "./support.ts";
+import { spawnStarter } from "./starter.ts";
+import { ask, preparedFolder, serversBelow, start, temporaryFolder, tryKill, until } from "./support.ts";
 
 it("lets a second process use the running server, whose stop() leaves it running", async () => {
   const data = await preparedFolder();
@@ -34,6 +27,20 @@ it("makes one cluster and one server when several processes start at once on an 
   expect(servers.filter((server) => !server.adopted)).toHaveLength(1);
   for (const server of servers) expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
   expect((await readdir(data)).toSorted()).toEqual(["postgres", "postgres.log", "postgres.owner"]);
+});
+
+it("joins a server whose process it cannot see, as that of another container, and leaves it", async () => {
+  const data = await preparedFolder();
+  const owner = spawnStarter({ data });
+  const { url, pid } = await owner.ready;
+  const pidFile = join(data, "postgres/postmaster.pid");
+  const unseen = 4_194_303; // Linux gives no higher pid, and hardly ever this one
+  await writeFile(pidFile, (await readFile(pidFile, "utf8")).replace(String(pid), String(unseen)));
+  const guest = await start({ data });
+  expect(guest).toMatchObject({ adopted: true, url, pid: unseen });
+  await guest.stop();
+  expect(await ask(url, "select 1 as one")).toEqual({ one: 1 });
+  expect(serversBelow(data)).toContain(pid);
 });
 
 it("shares the server between two calls in one process", async () => {
@@ -79,4 +86,16 @@ it("is started again by its owner when the server is killed, until stop()", asyn
   tryKill(server.pid, "SIGKILL");
   await server.stop(); // whatever it is doing
   expect(serversBelow(data)).toEqual([]);
+});
+
+it("is not replaced by an empty one when somebody deletes its data while it runs", async () => {
+  const data = await preparedFolder();
+  const said: string[] = [];
+  const server = await start({ data, log: (message) => said.push(message) });
+  await rename(data, `${data}-moved`);
+  tryKill(server.pid, "SIGKILL");
+  await until("the loss is told", () => said.some((message) => message.includes("is gone")));
+  expect(existsSync(data)).toBe(false);
+  await server.stop();
+  expect(serversBelow(join(data, ".."))).toEqual([]);
 });

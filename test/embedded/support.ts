@@ -1,6 +1,5 @@
 // What the tests of the embedded server share: folders that vanish, processes that end, and polling with a deadline.
-import { execFileSync, spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -84,85 +83,6 @@ export async function until(what: string, holds: () => unknown, withinMs = 20_00
     if (performance.now() > deadline) throw new Error(`Waited ${withinMs} ms in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-}
-
-/** A process of its own that starts the embedded server and keeps it until told to stop. */
-export interface Starter {
-  readonly process: ChildProcess;
-  readonly pid: number;
-  /** What `startEmbedded` gave, once it has. */
-  readonly ready: Promise<Pick<EmbeddedPostgres, "url" | "pid" | "adopted" | "version">>;
-  readonly exited: Promise<void>;
-  /** Calls `stop()` in the process and lets it end. */
-  stop(): Promise<void>;
-}
-
-interface StarterOptions extends EmbeddedOptions {
-  readonly uid?: number;
-  readonly env?: NodeJS.ProcessEnv;
-}
-
-const starterScript = `
-  const { module, ...options } = JSON.parse(process.argv[1]);
-  const { startEmbedded } = await import(module);
-  process.on("SIGINT", () => undefined);
-  try {
-    const server = await startEmbedded(options);
-    const { url, pid, adopted, version } = server;
-    console.log(JSON.stringify({ url, pid, adopted, version }));
-    process.stdin.on("end", async () => { await server.stop(); process.exit(0); }).resume();
-  } catch (error) {
-    console.log(JSON.stringify({ code: error.code, message: error.message }));
-    process.exit(1);
-  }`;
-
-/** Spawns a starter; killed after the test. */
-export function spawnStarter({ uid, env, ...options }: StarterOptions): Starter {
-  const compiled = join(dist, "storage/embedded/embedded.js");
-  if (!existsSync(compiled)) throw new Error("Build first: node_modules/.bin/tsc -p tsconfig.build.json");
-  const argument = JSON.stringify({ module: compiled, ...options });
-  const child = spawn(process.execPath, ["--input-type=module", "-e", starterScript, argument], {
-    cwd: "/",
-    detached: true,
-    env: { ...process.env, ...env },
-    stdio: ["pipe", "pipe", "inherit"],
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  });
-  child.stdin.on("error", () => undefined);
-  const exited = new Promise<void>((resolve) => child.on("exit", () => resolve()));
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await exited;
-  });
-  const ready = firstLine(child).then((line) => {
-    const answer = JSON.parse(line);
-    if (answer.code) throw Object.assign(new Error(answer.message), { code: answer.code });
-    return answer;
-  });
-  ready.catch(() => undefined); // a test that does not look at it must not fail by it
-  return {
-    process: child,
-    pid: child.pid ?? 0,
-    ready,
-    exited,
-    async stop() {
-      child.stdin.end();
-      await exited;
-    },
-  };
-}
-
-function firstLine(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = "";
-    child.stdout?.setEncoding("utf8").on("data", (more: string) => {
-      text += more;
-      if (text.includes("\n")) resolve(text.slice(0, text.indexOf("\n")));
-    });
-    child.on("exit", (code, signal) =>
-      reject(new Error(`the starter ended early (${signal ?? code}): ${text}`)),
-    );
-  });
 }
 
 /** Pids of all PostgreSQL processes whose data folder lies below `folder`. */

@@ -12,6 +12,11 @@ import { SECRET } from "../support/server.ts";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
 
+/** The command `next`. */
+export const NEXT = join(ROOT, "node_modules/next/dist/bin/next");
+
+const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
+
 /** An example that listens. */
 export interface RunningExample {
   readonly url: string;
@@ -53,21 +58,15 @@ export async function unpackExample(path: string): Promise<{ folder: string; rem
 export async function compileExample(folder: string, file: string): Promise<string> {
   const strict = ["--strict", "--exactOptionalPropertyTypes", "--verbatimModuleSyntax", "--skipLibCheck"];
   const target = ["--module", "nodenext", "--target", "es2023", "--types", "node", "--ignoreConfig"];
-  await runIn(folder, "typescript/bin/tsc", [...strict, ...target, file], {});
+  await runIn(folder, [TSC, ...strict, ...target, file]);
   return file.replace(/\.ts$/, ".js");
 }
 
-/** Runs a package's command to its end; a failure carries all that it wrote. */
-export async function runIn(
-  folder: string,
-  command: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-): Promise<void> {
-  const options = { cwd: folder, env: { ...quietEnv(), ...env } };
-  await run(process.execPath, [join(ROOT, "node_modules", command), ...args], options).catch(
+/** Runs `node …args` to its end; a failure carries all that it wrote. */
+export async function runIn(folder: string, args: readonly string[]): Promise<void> {
+  await run(process.execPath, args, { cwd: folder, env: quietEnv() }).catch(
     (error: { stdout: string; stderr: string }) => {
-      throw new Error(`${command} ${args.join(" ")} failed:\n${error.stdout}${error.stderr}`);
+      throw new Error(`node ${args.join(" ")} failed:\n${error.stdout}${error.stderr}`);
     },
   );
 }
@@ -109,6 +108,3 @@ export async function startExample(
 function quietEnv(): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: tmpdir(), CI: "1", NEXT_TELEMETRY_DISABLED: "1" };
 }
-
-/** The script of next, relative to nothing. */
-export const NEXT = join(ROOT, "node_modules/next/dist/bin/next");

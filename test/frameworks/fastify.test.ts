@@ -22,3 +22,14 @@ test("ends by itself when asked to", async () => {
   const app = await start(url);
   expect(await app.stop()).toBe(0);
 });
+
+test("leaves the other routes their parsed bodies", async () => {
+  const { url } = await createDatabase();
+  const app = await start(url);
+  const answer = await fetch(`${app.url}/echo`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{ "名": 1 }',
+  });
+  expect(await answer.json()).toEqual({ 名: 1 });
+});

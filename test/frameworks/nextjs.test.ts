@@ -10,7 +10,7 @@ let app: Awaited<ReturnType<typeof unpackExample>>;
 beforeAll(async () => {
   app = await unpackExample("nextjs");
   await standInForReactTypes(app.folder);
-  await runIn(app.folder, "next/dist/bin/next", ["build"], {});
+  await runIn(app.folder, [NEXT, "build"]);
 });
 afterAll(() => app.remove());
 

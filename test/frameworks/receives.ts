@@ -108,8 +108,8 @@ export function testReceiver(framework: Framework): void {
     const { url, pool } = await createDatabase();
     const app = await framework.start(url);
     const large = Buffer.alloc(2 * 1024 * 1024, "a");
-    console.time("a");expect((await post(app.url, large)).status).toBe(413);console.timeEnd("a");
-    console.time("b");expect((await postInChunks(app.url, large)).status).toBe(413);console.timeEnd("b");
+    expect((await post(app.url, large)).status).toBe(413);
+    expect((await postInChunks(app.url, large)).status).toBe(413);
 
     const got = await fetch(`${app.url}/webhooks/stripe`);
     expect(got.status).toBe(405);

@@ -59,13 +59,23 @@ test("keeps canary secrets out of logs, metrics, error bodies, the doctor and th
   // the database goes away in the middle: its errors must not carry what it was given
   await pool.query("alter table ukemi.events rename to gone");
   const failing = sampleEvent("charge.succeeded", { metadata: { email: CANARY.body } });
-  expect(await ask("/webhooks/stripe", { method: "POST", headers: { ...personal, ...signStripe(failing, CANARY.stripe) }, body: failing })).toBe(503);
+  expect(
+    await ask("/webhooks/stripe", {
+      method: "POST",
+      headers: { ...personal, ...signStripe(failing, CANARY.stripe) },
+      body: failing,
+    }),
+  ).toBe(503);
   await pool.query("alter table ukemi.gone rename to events");
   expect(await server.kill("SIGTERM")).toBe(0);
 
   const wrongPassword = withUser(database, "nobody_known", CANARY.password);
   const doctors = await Promise.all([
-    runCli(["doctor"], { DATABASE_URL: database, STRIPE_WEBHOOK_SECRET: CANARY.stripe, UKEMI_ADMIN_TOKEN: CANARY.admin }),
+    runCli(["doctor"], {
+      DATABASE_URL: database,
+      STRIPE_WEBHOOK_SECRET: CANARY.stripe,
+      UKEMI_ADMIN_TOKEN: CANARY.admin,
+    }),
     runCli(["doctor", "--json"], { DATABASE_URL: wrongPassword, STRIPE_WEBHOOK_SECRET: CANARY.stripe }),
     runCli(["serve"], { DATABASE_URL: wrongPassword, STRIPE_WEBHOOK_SECRET: CANARY.stripe }),
     runCli(["migrate"], { DATABASE_URL: wrongPassword }),

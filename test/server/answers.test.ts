@@ -26,7 +26,10 @@ async function startStripe(options: Parameters<typeof startTestServer>[0] = {}) 
 test("answers an accepted event with an empty 204 and the ids in headers", async () => {
   const { endpoint } = await startStripe();
   const body = sampleEvent("charge.succeeded", { id: "evt_1" });
-  const { response, status, text } = await post(endpoint, body, { ...signStripe(body, SECRET), "x-request-id": "my-id.1" });
+  const { response, status, text } = await post(endpoint, body, {
+    ...signStripe(body, SECRET),
+    "x-request-id": "my-id.1",
+  });
   expect([status, text]).toEqual([204, ""]);
   expect(response.headers.get("x-request-id")).toBe("my-id.1");
   expect(response.headers.get("x-event-id")).toBe("evt_1");
@@ -52,7 +55,11 @@ test.each([
   ["a stale timestamp", body, signStripe(body, SECRET, { timestamp: now() - 400 })],
   ["a far-future timestamp", body, signStripe(body, SECRET, { timestamp: now() + 400 })],
   ["a malformed header", body, { "stripe-signature": "t=,v1=" }],
-  ["only v0", body, { "stripe-signature": signStripe(body, SECRET)["stripe-signature"]!.replace("v1=", "v0=") }],
+  [
+    "only v0",
+    body,
+    { "stripe-signature": signStripe(body, SECRET)["stripe-signature"]!.replace("v1=", "v0=") },
+  ],
   ["a signed body that is no JSON", broken, signStripe(broken, SECRET)],
   ["a signed body that is no event", "[]", signStripe("[]", SECRET)],
   ["a compressed body", body, { ...signStripe(body, SECRET), "content-encoding": "gzip" }],
@@ -69,17 +76,25 @@ test.each([
       type: expect.stringContaining("invalid_webhook"),
       title: "The request was refused",
       status: 400,
-      detail: "Check the signing secret and that the body is sent unchanged. The reason is in the server's log.",
+      detail:
+        "Check the signing secret and that the body is sent unchanged. The reason is in the server's log.",
       instance: `urn:request:${requestId}`,
       code: "invalid_webhook",
       request_id: requestId,
     });
     const logged = lines().filter((line) => line.request_id === requestId);
     expect(logged).toHaveLength(1);
-    expect(logged[0]).toMatchObject({ level: "warn", status: 400, reason: expect.any(String), diagnosis: expect.any(String) });
+    expect(logged[0]).toMatchObject({
+      level: "warn",
+      status: 400,
+      reason: expect.any(String),
+      diagnosis: expect.any(String),
+    });
     await ukemi.stop();
     const { rows } = await pool.query("select reason, diagnosis, request_id from ukemi.rejections");
-    expect(rows).toEqual([{ reason: logged[0]!.reason, diagnosis: logged[0]!.diagnosis, request_id: requestId }]);
+    expect(rows).toEqual([
+      { reason: logged[0]!.reason, diagnosis: logged[0]!.diagnosis, request_id: requestId },
+    ]);
     expect(url).toBeDefined();
   },
 );
@@ -141,7 +156,10 @@ test("takes a body of exactly the limit", async () => {
 test("answers 403 where the sender's address is not on the source's list, before anything is read", async () => {
   const { url: database } = await createDatabase();
   const make = (allowedAddresses: string[]) => stripe({ secrets: [SECRET], allowedAddresses });
-  const server = await startTestServer({ database, sources: { far: make(["203.0.113.0/24"]), near: make(["127.0.0.0/8"]) } });
+  const server = await startTestServer({
+    database,
+    sources: { far: make(["203.0.113.0/24"]), near: make(["127.0.0.0/8"]) },
+  });
   expect((await post(`${server.url}/webhooks/far`, body, signStripe(body, SECRET))).status).toBe(403);
   expect((await post(`${server.url}/webhooks/near`, body, signStripe(body, SECRET))).status).toBe(204);
 });
@@ -185,7 +203,9 @@ test("answers 503 with Retry-After when too much waits for a commit", async () =
   const server = await startTestServer({ database, waitingRowsMax: 3, lanes: 1, commitDeadlineMs: 1500 });
   const holder = await pool.connect();
   await holder.query("begin; lock table ukemi.events in access exclusive mode");
-  const told = await Promise.all(Array.from({ length: 10 }, (_, index) => deliver(server.url, `evt_${index}`)));
+  const told = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => deliver(server.url, `evt_${index}`)),
+  );
   await holder.query("commit");
   holder.release();
   expect(told.every((answer) => answer.status === 503)).toBe(true);

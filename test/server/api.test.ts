@@ -27,7 +27,9 @@ async function start(options: Parameters<typeof startTestServer>[0] = {}) {
 
 test("shows an event with its refs, status and jobs, by our id and by the sender's", async () => {
   const { url, get, pool } = await start();
-  await pool.query("insert into ukemi.subscriptions (name, source, pattern) values ('on payment', 'stripe', 'payment_intent.*')");
+  await pool.query(
+    "insert into ukemi.subscriptions (name, source, pattern) values ('on payment', 'stripe', 'payment_intent.*')",
+  );
   const told = await deliver(url, "evt_1");
   const byOurs = await get(`/api/v1/events/${told.messageId}`);
   expect((await get("/api/v1/events/evt_1")).text).toBe(byOurs.text);
@@ -106,7 +108,10 @@ test.each([
   const { get } = await start();
   const { status, text } = await get(`/api/v1/events?${query}`);
   expect(status).toBe(400);
-  expect(JSON.parse(text)).toMatchObject({ code: "invalid_parameter", detail: expect.stringContaining(`"${name}"`) });
+  expect(JSON.parse(text)).toMatchObject({
+    code: "invalid_parameter",
+    detail: expect.stringContaining(`"${name}"`),
+  });
 });
 
 test("answers 404 for an unknown event or path, 405 for a method that is not there", async () => {
@@ -132,13 +137,18 @@ test("without a token answers only this machine under a local name", async () =>
   expect((await get("/api/v1/events", { "x-forwarded-for": "203.0.113.1" })).status).toBe(401);
   const { url } = await start();
   const { exchange } = await import("../support/raw.ts");
-  const answer = await exchange(url, "GET /api/v1/events HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+  const answer = await exchange(
+    url,
+    "GET /api/v1/events HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n",
+  );
   expect(answer.statuses).toEqual([401]);
 });
 
 test("refuses to listen beyond this machine without a token", async () => {
   const { url: database } = await createDatabase();
-  await expect(startTestServer({ database, host: "0.0.0.0" })).rejects.toMatchObject({ code: "invalid_option" });
+  await expect(startTestServer({ database, host: "0.0.0.0" })).rejects.toMatchObject({
+    code: "invalid_option",
+  });
 });
 
 test("is alive but not ready while the database is away", async () => {

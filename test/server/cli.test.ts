@@ -17,13 +17,17 @@ test("sends a signed test event and shows what became of it", async () => {
   const { url: database } = await createDatabase();
   const server = await startServerProcess({ DATABASE_URL: database });
   onTestFinished(async () => void (await server.kill("SIGTERM")));
-  const send = (...args: string[]) => runCli(["send", ...args, "--url", server.url], { STRIPE_WEBHOOK_SECRET: SECRET });
+  const send = (...args: string[]) =>
+    runCli(["send", ...args, "--url", server.url], { STRIPE_WEBHOOK_SECRET: SECRET });
   const first = await send("charge.succeeded", "--id", "evt_1");
   expect(first.code).toBe(0);
   expect(first.stdout).toMatch(/204: committed in \d+ ms/);
   expect(first.stdout).toMatch(/status +unrouted/);
   const second = await send("charge.succeeded", "--id", "evt_1", "--json");
-  expect(JSON.parse(second.stdout)).toMatchObject({ answer: { status: 204, duplicate: true }, event: { status: "unrouted" } });
+  expect(JSON.parse(second.stdout)).toMatchObject({
+    answer: { status: 204, duplicate: true },
+    event: { status: "unrouted" },
+  });
   const wrong = await send("--secret", "whsec_other");
   expect(wrong.code).toBe(1);
   expect(wrong.stdout).toContain("400");
@@ -59,13 +63,20 @@ test.each([
   [["serve"], { DATABASE_URL: "mysql://x" }, "DATABASE_URL must begin with postgres://"],
   [["serve", "--colour"], {}, "unknown option '--colour'"],
   [["sevre"], {}, "Did you mean serve?"],
-  [["serve"], { STRIPE_WEBHOOK_SECRET: "sk_live_x", DATABASE_URL: "postgres://127.0.0.1:9/x" }, "signing secret"],
+  [
+    ["serve"],
+    { STRIPE_WEBHOOK_SECRET: "sk_live_x", DATABASE_URL: "postgres://127.0.0.1:9/x" },
+    "signing secret",
+  ],
   [["serve"], { LOG_LEVEL: "loud", UKEMI_LANES: "0" }, "LOG_LEVEL must be one of"],
-] as [string[], Record<string, string>, string][])("ends with 2 and a clear message: %j %j", async (args, env, message) => {
-  const { code, stderr } = await runCli(args, env);
-  expect(stderr).toContain(message);
-  expect(code).toBe(2);
-});
+] as [string[], Record<string, string>, string][])(
+  "ends with 2 and a clear message: %j %j",
+  async (args, env, message) => {
+    const { code, stderr } = await runCli(args, env);
+    expect(stderr).toContain(message);
+    expect(code).toBe(2);
+  },
+);
 
 test("names every wrong option at once", async () => {
   const { stderr } = await runCli(["serve"], { LOG_LEVEL: "loud", UKEMI_LANES: "0", UKEMI_PORT: "x" });
@@ -74,7 +85,10 @@ test("names every wrong option at once", async () => {
 
 test("says that the database cannot be reached, or the port is taken", async () => {
   const unreachable = await runCli(["serve"], { DATABASE_URL: "postgres://u:p@127.0.0.1:9/x" });
-  expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining("PostgreSQL cannot be reached: ECONNREFUSED") });
+  expect(unreachable).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("PostgreSQL cannot be reached: ECONNREFUSED"),
+  });
   const { url: database } = await createDatabase();
   const server = await startServerProcess({ DATABASE_URL: database });
   const taken = await runCli(["serve", "--port", new URL(server.url).port], { DATABASE_URL: database });
@@ -84,7 +98,10 @@ test("says that the database cannot be reached, or the port is taken", async () 
 
 test("examines the store, its durability, clock, schema, secrets and disk", async () => {
   const { url: database, pool, name } = await createDatabase();
-  const healthy = await runCli(["doctor", "--json"], { DATABASE_URL: database, STRIPE_WEBHOOK_SECRET: SECRET });
+  const healthy = await runCli(["doctor", "--json"], {
+    DATABASE_URL: database,
+    STRIPE_WEBHOOK_SECRET: SECRET,
+  });
   const findings = (JSON.parse(healthy.stdout) as { findings: { check: string; state: string }[] }).findings;
   expect(findings.map(({ check, state }) => `${check} ${state}`)).toEqual([
     "store ok",

@@ -74,7 +74,11 @@ test.each([
   ["rubbish", "\u0000\u0001rubbish\r\n\r\n", 400],
   ["a huge header", `${HEAD}x-big: ${"x".repeat(20_000)}\r\n\r\n`, 431],
   ["two lengths", `${HEAD}content-length: 1\r\ncontent-length: 2\r\n\r\nxx`, 400],
-  ["a length and chunks (smuggling)", `${HEAD}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+  [
+    "a length and chunks (smuggling)",
+    `${HEAD}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+    400,
+  ],
   ["a negative length", `${HEAD}content-length: -1\r\n\r\n`, 400],
   ["a bad chunk", `${HEAD}transfer-encoding: chunked\r\n\r\nzz\r\n`, 400],
   ["no host", "POST /webhooks/stripe HTTP/1.1\r\n\r\n", 400],

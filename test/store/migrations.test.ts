@@ -1,7 +1,13 @@
 // The schema: made by numbered files, the same everywhere, by an owner without special rights, from many processes at once.
 import { readFile, writeFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { migrate, readMigrations, readSchema, requireSchema, type Migration } from "../../src/storage/migrate.ts";
+import {
+  migrate,
+  readMigrations,
+  readSchema,
+  requireSchema,
+  type Migration,
+} from "../../src/storage/migrate.ts";
 import { migrateStore, openStore } from "../../src/storage/open.ts";
 import { openPool } from "../../src/storage/postgres.ts";
 import { DEFAULTS } from "../../src/options.ts";
@@ -21,7 +27,9 @@ test("gives the schema that is checked in", async () => {
   const { pool } = await createDatabase();
   const dump = await dumpSchema(pool);
   if (process.env.UPDATE_SCHEMA) await writeFile(SCHEMA, dump);
-  expect(dump, "run UPDATE_SCHEMA=1 npx vitest run test/store/migrations").toBe(await readFile(SCHEMA, "utf8"));
+  expect(dump, "run UPDATE_SCHEMA=1 npx vitest run test/store/migrations").toBe(
+    await readFile(SCHEMA, "utf8"),
+  );
 });
 
 test("applies each migration once when eight processes start together", async () => {
@@ -29,7 +37,9 @@ test("applies each migration once when eight processes start together", async ()
   const applied: number[] = [];
   const pools = Array.from({ length: 8 }, () => openPool(url, { max: 1 }));
   const known = await readMigrations();
-  await Promise.all(pools.map((each) => migrate(each, known, (migration) => applied.push(migration.version))));
+  await Promise.all(
+    pools.map((each) => migrate(each, known, (migration) => applied.push(migration.version))),
+  );
   await Promise.all(pools.map((each) => each.end()));
   expect(applied).toEqual(known.map((migration) => migration.version));
   expect((await readSchema(pool)).version).toBe(known.at(-1)!.version);
@@ -45,7 +55,9 @@ test("needs nothing but an owner who may neither create roles nor databases", as
   const ownerUrl = withUser(url, role, "pw");
   try {
     const store = await openStore({ ...DEFAULTS, database: ownerUrl, migrate: true });
-    const { rows } = await store.pool.query("select current_user as who, ukemi.make_body_months(12) > 0 as made");
+    const { rows } = await store.pool.query(
+      "select current_user as who, ukemi.make_body_months(12) > 0 as made",
+    );
     expect(rows).toEqual([{ who: role, made: true }]);
     await store.close();
   } finally {
@@ -84,7 +96,9 @@ test("refuses code that is older than the schema it needs", () => {
 test("refuses a migration file that was changed after it was applied", async () => {
   const { pool } = await createDatabase();
   const [first] = await readMigrations();
-  await expect(migrate(pool, [{ ...first!, checksum: "another" }])).rejects.toMatchObject({ code: "migration_changed" });
+  await expect(migrate(pool, [{ ...first!, checksum: "another" }])).rejects.toMatchObject({
+    code: "migration_changed",
+  });
 });
 
 test("leaves nothing behind when a migration fails, and applies it when it is mended", async () => {
@@ -102,7 +116,9 @@ test("waits for a table that somebody holds locked, instead of blocking everyone
   const { pool } = await createDatabase();
   const holder = await pool.connect();
   await holder.query("begin; lock table ukemi.clock in access exclusive mode");
-  const migrating = migrate(pool, [{ ...future(98, 1), sql: "set local lock_timeout = '100ms'; alter table ukemi.clock add note text" }]);
+  const migrating = migrate(pool, [
+    { ...future(98, 1), sql: "set local lock_timeout = '100ms'; alter table ukemi.clock add note text" },
+  ]);
   await holder.query("select pg_sleep(0.4)");
   await holder.query("commit");
   holder.release();

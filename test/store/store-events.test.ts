@@ -76,7 +76,9 @@ test("makes no second job for a duplicate, and none for a skipped event", async 
   await registerSubscription(pool, { name: "all", pattern: "*", source: "stripe" });
   await storeDirectly(url, ["evt_1"]);
   await storeDirectly(url, ["evt_1"]);
-  await withConnection(url, (connection) => storeEvents(connection, [newEvent("evt_skip", { skip: "test mode" })]));
+  await withConnection(url, (connection) =>
+    storeEvents(connection, [newEvent("evt_skip", { skip: "test mode" })]),
+  );
   const jobs = await pool.query("select count(*)::int as jobs from ukemi.jobs");
   expect(jobs.rows).toEqual([{ jobs: 1 }]);
   const outcomes = await pool.query("select status, error_message from ukemi.event_outcomes");

@@ -4,22 +4,27 @@ import { makeBodyMonths } from "../../src/storage/upkeep.ts";
 import { createDatabase } from "../support/database.ts";
 import { storeDirectly } from "../support/store.ts";
 
-test.each(["events", "event_bodies", "audit_log"])("refuses every change to %s, from the owner too", async (name) => {
-  const { url, pool } = await createDatabase();
-  await storeDirectly(url, ["evt_1"]);
-  await pool.query("insert into ukemi.audit_log (actor, role, action) values ('a', 'admin', 'test')");
-  const column = { events: "type = 'x'", event_bodies: "headers = 'x'", audit_log: "action = 'x'" }[name];
-  await expect(pool.query(`update ukemi.${name} set ${column}`)).rejects.toThrow(/append-only/);
-  await expect(pool.query(`delete from ukemi.${name}`)).rejects.toThrow(/append-only/);
-  await expect(pool.query(`truncate ukemi.${name} cascade`)).rejects.toThrow(/append-only/);
-  const { rows } = await pool.query(`select count(*)::int as kept from ukemi.${name}`);
-  expect(rows).toEqual([{ kept: 1 }]);
-});
+test.each(["events", "event_bodies", "audit_log"])(
+  "refuses every change to %s, from the owner too",
+  async (name) => {
+    const { url, pool } = await createDatabase();
+    await storeDirectly(url, ["evt_1"]);
+    await pool.query("insert into ukemi.audit_log (actor, role, action) values ('a', 'admin', 'test')");
+    const column = { events: "type = 'x'", event_bodies: "headers = 'x'", audit_log: "action = 'x'" }[name];
+    await expect(pool.query(`update ukemi.${name} set ${column}`)).rejects.toThrow(/append-only/);
+    await expect(pool.query(`delete from ukemi.${name}`)).rejects.toThrow(/append-only/);
+    await expect(pool.query(`truncate ukemi.${name} cascade`)).rejects.toThrow(/append-only/);
+    const { rows } = await pool.query(`select count(*)::int as kept from ukemi.${name}`);
+    expect(rows).toEqual([{ kept: 1 }]);
+  },
+);
 
 test("refuses changes to a month of bodies addressed by its own name", async () => {
   const { url, pool } = await createDatabase();
   await storeDirectly(url, ["evt_1"]);
-  const { rows } = await pool.query<{ month: string }>("select 'ukemi.' || relname as month from ukemi.event_bodies b join pg_class c on c.oid = b.tableoid");
+  const { rows } = await pool.query<{ month: string }>(
+    "select 'ukemi.' || relname as month from ukemi.event_bodies b join pg_class c on c.oid = b.tableoid",
+  );
   const month = rows[0]!.month;
   expect(month).toMatch(/^ukemi\.event_bodies_\d{6}$/);
   for (const statement of [`delete from ${month}`, `update ${month} set headers = ''`, `truncate ${month}`]) {
@@ -43,9 +48,11 @@ test("stores an event whose month nobody made, and moves its body when the month
   await pool.query("update ukemi.clock set shift = '400 days'");
   await storeDirectly(url, ["evt_late"]);
   const whereIs = async () =>
-    (await pool.query<{ part: string }>(
-      "select relname as part from ukemi.event_bodies b join pg_class c on c.oid = b.tableoid",
-    )).rows[0]!.part;
+    (
+      await pool.query<{ part: string }>(
+        "select relname as part from ukemi.event_bodies b join pg_class c on c.oid = b.tableoid",
+      )
+    ).rows[0]!.part;
   expect(await whereIs()).toBe("event_bodies_default");
   expect(await makeBodyMonths(pool, 2)).toBe(3);
   expect(await whereIs()).toMatch(/^event_bodies_\d{6}$/);
@@ -71,8 +78,12 @@ test("shows every event in webhook_events, with a null payload where the body is
     evt_empty: "",
     evt_deep: "[".repeat(100_000),
   };
-  await storeDirectly(url, Object.keys(bodies), { body: (id) => Buffer.from(bodies[id as keyof typeof bodies]) });
-  const { rows } = await pool.query("select event_id, payload, status from ukemi.webhook_events order by event_id");
+  await storeDirectly(url, Object.keys(bodies), {
+    body: (id) => Buffer.from(bodies[id as keyof typeof bodies]),
+  });
+  const { rows } = await pool.query(
+    "select event_id, payload, status from ukemi.webhook_events order by event_id",
+  );
   expect(rows).toEqual(
     Object.keys(bodies)
       .toSorted()
@@ -92,8 +103,12 @@ test("lists dead jobs in failed_webhook_events by itself", async () => {
     `update ukemi.jobs set state = 'dead', finished_at = ukemi.now(), error_message = 'no such payment'
      where event = (select id from ukemi.events where event_id = 'evt_1')`,
   );
-  const { rows } = await pool.query("select event_id, payload, error, created_at from ukemi.failed_webhook_events");
-  expect(rows).toEqual([{ event_id: "evt_1", payload: { a: 1 }, error: "no such payment", created_at: expect.any(Date) }]);
+  const { rows } = await pool.query(
+    "select event_id, payload, error, created_at from ukemi.failed_webhook_events",
+  );
+  expect(rows).toEqual([
+    { event_id: "evt_1", payload: { a: 1 }, error: "no such payment", created_at: expect.any(Date) },
+  ]);
 });
 
 test.each([
@@ -112,6 +127,8 @@ test.each([
 test("moves ukemi.now() for every session at once", async () => {
   const { pool } = await createDatabase();
   await pool.query("update ukemi.clock set shift = '1 hour'");
-  const { rows } = await pool.query("select round(extract(epoch from ukemi.now() - clock_timestamp()) / 60)::int as minutes");
+  const { rows } = await pool.query(
+    "select round(extract(epoch from ukemi.now() - clock_timestamp()) / 60)::int as minutes",
+  );
   expect(rows).toEqual([{ minutes: 60 }]);
 });

@@ -22,12 +22,19 @@ export function readToEnd(socket: Socket, timeoutMs = 10_000): Promise<RawAnswer
     let text = "";
     const timer = setTimeout(() => {
       socket.destroy();
-      reject(new Error(`the server did not close the connection within ${timeoutMs} ms; it said: ${text.slice(0, 200)}`));
+      reject(
+        new Error(
+          `the server did not close the connection within ${timeoutMs} ms; it said: ${text.slice(0, 200)}`,
+        ),
+      );
     }, timeoutMs);
     socket.on("data", (chunk) => (text += chunk.toString("latin1")));
     socket.on("close", () => {
       clearTimeout(timer);
-      resolve({ statuses: [...text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map((match) => Number(match[1])), text });
+      resolve({
+        statuses: [...text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map((match) => Number(match[1])),
+        text,
+      });
     });
   });
 }

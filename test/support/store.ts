@@ -31,7 +31,10 @@ export function newEvent(eventId: string, changes: Partial<NewEvent> = {}): NewE
 }
 
 /** Runs the work on a connection of its own. */
-export async function withConnection<T>(url: string, work: (connection: Connection) => Promise<T>): Promise<T> {
+export async function withConnection<T>(
+  url: string,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> {
   const connection = await connect(url, LIMITS);
   try {
     return await work(connection);

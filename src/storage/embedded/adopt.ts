@@ -27,7 +27,6 @@ const watcherMs = 1_000;
 export async function adoptOrClear(folder: DataFolder): Promise<Adopted | undefined> {
   const { cluster } = folder;
   const deadline = steadyMs() + readyMsMax;
-  let reason = "it does not get ready";
   while (steadyMs() < deadline) {
     const occupant = await readOccupant(cluster);
     if (!occupant) return undefined;
@@ -42,14 +41,18 @@ export async function adoptOrClear(folder: DataFolder): Promise<Adopted | undefi
       await evictDead(occupant, cluster);
       return undefined;
     }
-    if (greeting.kind === "nobody" && greeting.reason.startsWith("28")) reason = "it refuses our password";
-    if (reason !== "it does not get ready") break;
+    if (greeting.kind === "nobody" && greeting.reason.startsWith("28")) {
+      throw inUse(occupant, cluster, "it refuses our password");
+    }
     await sleep(20);
   }
-  const pid = (await readOccupant(cluster))?.pid;
-  throw new UkemiError(
+  throw inUse(await readOccupant(cluster), cluster, "it does not get ready");
+}
+
+function inUse(occupant: Occupant | undefined, cluster: string, but: string): UkemiError {
+  return new UkemiError(
     "data_folder_in_use",
-    `A PostgreSQL server (pid ${pid}) runs on ${cluster}, but ${reason}. Stop it, or choose another data folder.`,
+    `A PostgreSQL server (pid ${occupant?.pid}) runs on ${cluster}, but ${but}. Stop it, or choose another data folder.`,
   );
 }
 

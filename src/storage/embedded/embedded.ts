@@ -44,14 +44,15 @@ export interface EmbeddedOptions {
 /** Starts the server of the folder, or joins the one that runs there. */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const data = resolve(options.data);
-  const join = async () => {
-    const folder = await openDataFolder(data);
-    return await withLock(folder.lock, readyMsMax, () => joinOrStart(folder, options));
+  const join = async (mayCreate: boolean) => {
+    const folder = await openDataFolder(data, mayCreate);
+    return await withLock(folder.lock, readyMsMax, () => joinOrStart(folder, { ...options, mayCreate }));
   };
   try {
-    const first = await join();
+    const first = await join(true);
     const url = urlOf(first.address, await readPassword(first.cluster));
-    const kept = keep(first, join, (message, reason) => options.log?.(message, { data, reason }));
+    const say = (message: string, reason?: string) => options.log?.(message, { data, reason });
+    const kept = keep(first, () => join(false), say);
     return {
       url,
       version: first.version,

@@ -21,9 +21,9 @@ export interface DataFolder {
   readonly shim: string;
 }
 
-/** Makes the folder where it is missing, and follows the pointer to the cluster. */
-export async function openDataFolder(data: string): Promise<DataFolder> {
-  if (!existsSync(data)) {
+/** Makes the folder where it is missing and may be made, and follows the pointer to the cluster. */
+export async function openDataFolder(data: string, mayCreate: boolean): Promise<DataFolder> {
+  if (mayCreate && !existsSync(data)) {
     const first = await mkdir(data, { recursive: true });
     // The server's own user must pass through; the cluster and the log inside are closed to others.
     if (first !== undefined && process.getuid?.() === 0) await chmod(data, 0o711);

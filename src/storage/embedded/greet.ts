@@ -67,11 +67,15 @@ async function withClient<T>(
   }
 }
 
+const notNow = ["57P01", "57P02", "57P03", "53300"];
+const notThere = ["ECONNREFUSED", "ENOENT", "ECONNRESET", "EPIPE", "28P01", "28000"];
+
 function refusal(error: unknown): Greeting {
   const code = codeOf(error);
-  if (code === "57P03" || code === "57P01" || code === "57P02" || code === "53300") return { kind: "busy" };
-  const reasons = ["ECONNREFUSED", "ENOENT", "ECONNRESET", "28P01", "28000"];
-  if (code !== undefined && reasons.includes(code)) return { kind: "nobody", reason: code };
+  // `pg` has no code for a connection that ended while it was being made.
+  const broke = error instanceof Error && /terminated|timeout expired/.test(error.message);
+  if (broke || (code !== undefined && notNow.includes(code))) return { kind: "busy" };
+  if (code !== undefined && notThere.includes(code)) return { kind: "nobody", reason: code };
   throw error;
 }
 

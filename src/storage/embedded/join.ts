@@ -15,7 +15,7 @@ import type { Installation } from "./identity.ts";
 import { launch } from "./launch.ts";
 import { linkLibraries } from "./libraries.ts";
 import { forgetOwner, noteOwner } from "./owner.ts";
-import { watchEnd } from "./processes.ts";
+import { sight, watchEnd } from "./processes.ts";
 import { followPointer } from "./relocate.ts";
 
 /** A server that takes connections, and our part in it. */
@@ -31,8 +31,14 @@ export interface Running {
   leave(): Promise<void>;
 }
 
+/** How to join or start. */
+export interface JoinOptions extends EmbeddedOptions {
+  /** False where the cluster was there before: it is then never made anew. */
+  readonly mayCreate: boolean;
+}
+
 /** Call it with the lock of the folder held. */
-export async function joinOrStart(folder: DataFolder, options: EmbeddedOptions): Promise<Running> {
+export async function joinOrStart(folder: DataFolder, options: JoinOptions): Promise<Running> {
   const begun = steadyMs();
   await followPointer(folder);
   const found = existsSync(folder.cluster) ? await adoptOrClear(folder) : undefined;
@@ -49,15 +55,18 @@ export async function joinOrStart(folder: DataFolder, options: EmbeddedOptions):
   return running;
 }
 
-function joined(found: Adopted, { cluster }: DataFolder): Running {
-  const { pid, address, version } = found;
-  const watch = watchEnd(pid, cluster);
-  const never = new Promise<void>(() => undefined);
-  const ended = found.isSeen ? watch.ended : never;
-  return { pid, address, version, cluster, adopted: true, ended, leave: async () => watch.cease() };
+function joined({ isSeen, ...server }: Adopted, { cluster }: DataFolder): Running {
+  const { ended, cease } = watchEnd(async () => !isSeen || (await sight(server.pid, cluster)) === "ours");
+  return { ...server, cluster, adopted: true, ended, leave: async () => cease() };
 }
 
-async function start(folder: DataFolder, options: EmbeddedOptions): Promise<Running> {
+async function start(folder: DataFolder, options: JoinOptions): Promise<Running> {
+  if (!options.mayCreate && !existsSync(folder.cluster)) {
+    throw new UkemiError(
+      "embedded_failed",
+      `${folder.cluster} was there before and is gone. Start again to make a new one.`,
+    );
+  }
   const binaries = findBinaries(options.binaries);
   const libraries = await linkLibraries(binaries, folder.shim);
   const installation = await chooseIdentity({ folder, binaries, libraries, way: options.way });

@@ -2,10 +2,14 @@
 // which had started it, is started again at the same address. Connections break; a pool that reconnects goes on.
 import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { steadyMs } from "../../clock.ts";
 import type { Running } from "./join.ts";
 
 /** How long to wait after a start that failed, in milliseconds; the last one again and again. */
 const pausesMs = [200, 1_000, 5_000];
+
+/** A server of ours that lived no longer than this is started again only after the same time. */
+const briefMs = 1_000;
 
 /** A server that comes back. */
 export interface Kept {
@@ -24,6 +28,9 @@ export function keep(
   let current = first;
   let stopped: Promise<void> | undefined;
 
+  const pause = (ms: number | undefined) =>
+    delay(ms, undefined, { ref: false, signal: stopping.signal }).catch(() => undefined);
+
   async function revive(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted; failures++) {
       // Somebody deleted the data: a new, empty database in its place would hide that.
@@ -36,8 +43,7 @@ export function keep(
           "the embedded PostgreSQL ended and does not start again",
           error instanceof Error ? error.message : "",
         );
-        const pauseMs = pausesMs[Math.min(failures, pausesMs.length - 1)];
-        await delay(pauseMs, undefined, { ref: false, signal: stopping.signal }).catch(() => undefined);
+        await pause(pausesMs[Math.min(failures, pausesMs.length - 1)]);
       }
     }
   }
@@ -45,7 +51,10 @@ export function keep(
   async function watch(): Promise<void> {
     while (!stopping.signal.aborted) {
       const watched = current;
+      const begun = steadyMs();
       await watched.ended;
+      // One that keeps being killed as soon as it runs must not keep the machine busy.
+      if (!watched.adopted && steadyMs() - begun < briefMs) await pause(briefMs);
       if (!stopping.signal.aborted) await revive();
       if (current === watched) return;
     }

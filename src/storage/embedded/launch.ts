@@ -52,10 +52,11 @@ async function launchOnce(
   const { binaries, cluster } = installation;
   const address = await chooseAddress(cluster);
   const args = ["-D", cluster, ...settingArguments(listenSettings(address), settings)];
-  const journal = await openJournal(folder.log);
-  const child = spawnGuarded(installation, [join(binaries, "postgres"), ...args], journal.handle.fd);
-  const ended = endOf(child);
-  await journal.handle.close();
+  const { child, ended, from } = await spawnLogged(
+    installation,
+    [join(binaries, "postgres"), ...args],
+    folder.log,
+  );
   const isReady = await becomesReady(child, cluster);
   const { pid } = child;
   const end = async () => {
@@ -64,8 +65,18 @@ async function launchOnce(
     await ended;
   };
   if (isReady && pid !== undefined) return { pid, address, ended, end };
-  const said = await quote(folder.log, journal.size);
+  const said = await quote(folder.log, from);
   return await programFault(`PostgreSQL did not start (its log: ${folder.log})`, said, folder.root);
+}
+
+async function spawnLogged(installation: Installation, command: readonly string[], log: string) {
+  const journal = await openJournal(log);
+  try {
+    const child = spawnGuarded(installation, command, journal.handle.fd);
+    return { child, ended: endOf(child), from: journal.size };
+  } finally {
+    await journal.handle.close();
+  }
 }
 
 function endOf(child: ChildProcess): Promise<void> {

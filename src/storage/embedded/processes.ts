@@ -41,11 +41,11 @@ export async function strays(cluster: string): Promise<readonly number[]> {
   return found;
 }
 
-/** Watches a server that runs but is not our child. `ended` also settles on `cease`. */
-export function watchEnd(pid: number, cluster: string): { readonly ended: Promise<void>; cease(): void } {
+/** Asks again and again whether something is still there. `ended` settles when it is not, or on `cease`. */
+export function watchEnd(isThere: () => Promise<boolean>): { readonly ended: Promise<void>; cease(): void } {
   const ceasing = new AbortController();
   async function watch(): Promise<void> {
-    while (!ceasing.signal.aborted && (await sight(pid, cluster)) === "ours") {
+    while (!ceasing.signal.aborted && (await isThere())) {
       // Unlike `sleep` of the clock this does not keep the process alive.
       await delay(watchMs, undefined, { ref: false, signal: ceasing.signal }).catch(() => undefined);
     }

@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import type { NewEvent } from "../storage/events.ts";
+import { createWaitingRoom } from "./waiting-room.ts";
+
+const LIMITS = {
+  deadlineMs: 1000,
+  batchRowsMax: 3,
+  batchBytesMax: 100,
+  waitingRowsMax: 5,
+  waitingBytesMax: 200,
+};
+
+const event = (eventId: string, bytes = 10) => ({ eventId, body: Buffer.alloc(bytes) }) as NewEvent;
+const stored = { id: "id", duplicate: false };
+
+test("gives batches in the order of arrival, bounded by rows and by bytes", async () => {
+  const room = createWaitingRoom(LIMITS);
+  const entered = [event("a", 60), event("b", 60), event("c"), event("d"), event("e")].map(room.enter);
+  const taken: string[][] = [];
+  while (taken.flat().length < 5) {
+    const batch = await room.take();
+    taken.push(batch.map((waiting) => waiting.event.eventId));
+    for (const waiting of batch) waiting.resolve(stored);
+  }
+  expect(taken).toEqual([["a"], ["b", "c", "d"], ["e"]]);
+  await Promise.all(entered);
+});
+
+test("takes one event however large it is", async () => {
+  const room = createWaitingRoom(LIMITS);
+  void room.enter(event("huge", 150)).catch(() => {});
+  expect(await room.take()).toHaveLength(1);
+});
+
+test("turns away who comes when too many rows or bytes wait, and lets in again when they have gone", async () => {
+  const room = createWaitingRoom(LIMITS);
+  const waiting = ["a", "b", "c", "d", "e"].map((id) => room.enter(event(id)));
+  await expect(room.enter(event("f"))).rejects.toMatchObject({ code: "overloaded" });
+  for (const seat of await room.take()) seat.resolve(stored);
+  await Promise.all(waiting.slice(0, 3));
+  for (const patient of waiting.slice(3)) patient.catch(() => {});
+  void room.enter(event("g", 170)).catch(() => {});
+  await expect(room.enter(event("h", 170))).rejects.toMatchObject({ code: "overloaded" });
+});
+
+test("answers by the deadline, also those in flight, and ignores what the lane says afterwards", async () => {
+  const room = createWaitingRoom({ ...LIMITS, deadlineMs: 50 });
+  const first = room.enter(event("in flight"));
+  const [inFlight] = await room.take();
+  const second = room.enter(event("waiting"));
+  await Promise.all([
+    expect(first).rejects.toMatchObject({ code: "store_unavailable" }),
+    expect(second).rejects.toMatchObject({ code: "store_unavailable" }),
+  ]);
+  inFlight!.resolve(stored);
+  room.putBack([inFlight!]);
+  expect(room.size()).toBe(0);
+  room.close();
+  expect(await room.take()).toEqual([]);
+});
+
+test("puts back at the head of the queue", async () => {
+  const room = createWaitingRoom(LIMITS);
+  for (const id of ["a", "b", "c", "d"]) void room.enter(event(id)).catch(() => {});
+  room.putBack(await room.take());
+  expect((await room.take()).map((waiting) => waiting.event.eventId)).toEqual(["a", "b", "c"]);
+});
+
+test("refuses newcomers once closed, and lets every lane end when the last one is answered", async () => {
+  const room = createWaitingRoom(LIMITS);
+  const last = room.enter(event("a"));
+  const [seat] = await room.take();
+  const idleLanes = [room.take(), room.take()];
+  room.close();
+  await expect(room.enter(event("b"))).rejects.toMatchObject({ code: "stopping" });
+  seat!.resolve(stored);
+  expect(await last).toBe(stored);
+  expect(await Promise.all(idleLanes)).toEqual([[], []]);
+});

@@ -1,0 +1,73 @@
+// A real transaction pooler in front of a test's database.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { openPool } from "../../src/storage/postgres.ts";
+import { until } from "./deliver.ts";
+
+/** Where `npm test` unpacked what it fetched from Debian. */
+const TOOLS = process.env.UKEMI_TEST_TOOLS ?? "node_modules/.cache/ukemi-debian";
+
+export const poolerProgram = join(TOOLS, "usr/sbin/pgbouncer");
+
+/** Starts the pooler in transaction mode with two server connections; returns the connection string through it. */
+export async function startPooler(url: string): Promise<string> {
+  const target = new URL(url.replace("@/", "@socket/"));
+  const folder = await mkdtemp(join(tmpdir(), "ukemi-pooler-"));
+  const port = await freePort();
+  const name = target.pathname.slice(1);
+  const host = target.searchParams.get("host") ?? target.hostname;
+  const server = `host=${host} port=${target.searchParams.get("port") ?? (target.port || 5432)} user=${target.username} password=${target.password}`;
+  await writeFile(
+    join(folder, "pooler.ini"),
+    `[databases]\n${name} = ${server} dbname=${name}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\n` +
+      `unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n`,
+  );
+  // pgbouncer refuses to run as root; whoever it runs as must be able to read it
+  const program = join(folder, "pgbouncer");
+  await copyFile(poolerProgram, program);
+  for (const library of ["libevent-2.1.so.7", "libcares.so.2"]) {
+    await copyFile(join(TOOLS, "usr/lib/x86_64-linux-gnu", library), join(folder, library));
+  }
+  await chmod(folder, 0o755);
+  const child = spawn(program, [join(folder, "pooler.ini")], {
+    stdio: "ignore",
+    env: { LD_LIBRARY_PATH: folder },
+    cwd: "/",
+    ...(process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}),
+  });
+  const ended = once(child, "close");
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  });
+  const pooled = `postgres://anyone@127.0.0.1:${port}/${name}`;
+  await until(() => answers(pooled), "the pooler answers");
+  return pooled;
+}
+
+async function answers(url: string): Promise<boolean> {
+  const pool = openPool(url, { max: 1 });
+  try {
+    await pool.query("select 1");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await pool.end();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

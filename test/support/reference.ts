@@ -1,0 +1,109 @@
+// Makes the reference pages from the code. `UPDATE_DOCS=1 npx vitest run --project unit test/docs` writes them.
+import type { Command } from "commander";
+import { createProgram } from "../../src/cli/main.ts";
+import { catalogue } from "../../src/errors.ts";
+import { createMetrics } from "../../src/observe/metrics.ts";
+import { OPTION_NAMES, OPTIONS } from "../../src/options.ts";
+
+const MADE = "<!-- Made from the code: UPDATE_DOCS=1 npx vitest run --project unit test/docs -->";
+
+function page(title: string, intro: string, body: string): string {
+  return `# ${title}\n\n${MADE}\n\n${intro}\n\n${body.trim()}\n`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+const code = (text: string) => `\`${text}\``;
+
+/** Every option: docs/reference/options.md. */
+function options(): string {
+  const rows = OPTION_NAMES.map((name) => {
+    const {
+      text,
+      env,
+      flag,
+      default: fallback,
+      secret,
+    } = OPTIONS[name] as {
+      text: string;
+      env?: string;
+      flag?: string;
+      default: unknown;
+      secret?: boolean;
+    };
+    const shown =
+      fallback === undefined || Array.isArray(fallback) ? "not set" : code(String(fallback as string));
+    return [
+      code(name),
+      text + (secret ? " Secret: never shown." : ""),
+      shown,
+      env ? code(env) : "",
+      flag ? code(`--${flag}`) : "",
+    ];
+  });
+  return page(
+    "Options",
+    "Flags win over the environment, the environment over defaults. In code, pass them to `createUkemi({ … })`. `ukemi doctor` shows the values in force and where each came from.",
+    table(["option", "meaning", "default", "environment", "flag"], rows),
+  );
+}
+
+/** Every error: docs/reference/errors.md. */
+function errors(): string {
+  const rows = Object.entries(catalogue).map(([name, entry]) => [
+    code(name),
+    "status" in entry ? String(entry.status) : "–",
+    entry.title,
+    entry.retryable ? "yes" : "no",
+    entry.remedy,
+  ]);
+  return page(
+    "Errors",
+    "Every error carries one of these codes: as `code` in a problem document (RFC 9457, `application/problem+json`), or as `UkemiError.code` in code. Codes are stable. Without a status an error ends a command instead of answering a request.",
+    table(["code", "status", "title", "does trying again help?", "what to do"], rows),
+  );
+}
+
+/** Every command: docs/reference/cli.md. */
+function cli(): string {
+  const program = createProgram();
+  const flags = (command: Command) =>
+    table(
+      ["flag", "meaning"],
+      command.options.map((option) => [code(option.flags), option.description]),
+    );
+  const commands = program.commands.map((command) => {
+    const args = command.registeredArguments.map((argument) => ` [${argument.name()}]`).join("");
+    return `## ukemi ${command.name()}${args}\n\n${command.description()}\n\n${flags(command)}`;
+  });
+  return page(
+    "Command line",
+    "`--help` works on every command. Exit codes: 0 done, 1 failed, 2 wrong flag, argument or option. In brackets: the environment variable that does the same.",
+    [`## ukemi\n\n${flags(program)}`, ...commands].join("\n\n"),
+  );
+}
+
+/** Every metric of ours: docs/reference/metrics.md. */
+async function metrics(): Promise<string> {
+  const { registry } = createMetrics({ version: "0.0.0", waiting: () => 0, skewMs: () => 0 });
+  const rows = (await registry.getMetricsAsJSON())
+    .filter((metric) => metric.name.startsWith("ukemi_"))
+    .map((metric) => {
+      const { labelNames } = registry.getSingleMetric(metric.name) as unknown as { labelNames: string[] };
+      return [code(metric.name), String(metric.type), labelNames.map(code).join(" "), metric.help];
+    });
+  return page(
+    "Metrics",
+    "`GET /metrics` in Prometheus' text format: without a token from this machine, with the admin token from elsewhere. Beside these, Node's own `nodejs_*` and `process_*`. No label carries an id, an address or anything a caller chose.",
+    table(["name", "type", "labels", "meaning"], rows),
+  );
+}
+
+/** The pages that are made from the code, by file name. */
+export async function referencePages(): Promise<Record<string, string>> {
+  return { "options.md": options(), "errors.md": errors(), "cli.md": cli(), "metrics.md": await metrics() };
+}
