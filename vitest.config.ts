@@ -11,7 +11,13 @@ export default defineConfig({
   test: {
     projects: [
       { test: { name: "unit", include: ["src/**/*.test.ts", "test/docs/**/*.test.ts"] } },
-      { test: { name: "store", include: ["test/{store,promises,contract,server}/**/*.test.ts"], ...onPostgres } },
+      {
+        test: {
+          name: "store",
+          include: ["test/{store,promises,contract,server}/**/*.test.ts"],
+          ...onPostgres,
+        },
+      },
       {
         test: {
           name: "faults",

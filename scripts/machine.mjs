@@ -7,8 +7,9 @@ import { join } from "node:path";
 export function findPostgres() {
   const folders = ["/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt"];
   const candidates = folders
-    .filter((folder) => existsSync(folder))
-    .flatMap((folder) => [folder, ...readdirSync(folder).map((name) => join(folder, name))])
+    .flatMap((folder) =>
+      existsSync(folder) ? [folder, ...readdirSync(folder).map((name) => join(folder, name))] : [],
+    )
     .map((folder) => join(folder, "bin"))
     .filter((binaries) => existsSync(join(binaries, "initdb")) && existsSync(join(binaries, "postgres")))
     .map((binaries) => ({ binaries, major: majorOf(binaries) }))

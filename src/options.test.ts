@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEFAULTS, OPTION_NAMES, readSettings, showOption } from "./options.ts";
+import { DEFAULTS, readSettings, showOption } from "./options.ts";
 
 test("takes flags over the environment over defaults, and says where each came from", () => {
   const { settings, origins } = readSettings({ port: "1" }, { UKEMI_PORT: "2", UKEMI_HOST: "::1" });

@@ -36,7 +36,9 @@ function options(): string {
       secret?: boolean;
     };
     const shown =
-      fallback === undefined || Array.isArray(fallback) ? "not set" : code(String(fallback as string));
+      fallback === undefined || Array.isArray(fallback)
+        ? "not set"
+        : code(JSON.stringify(fallback).replaceAll('"', ""));
     return [
       code(name),
       text + (secret ? " Secret: never shown." : ""),
