@@ -24,7 +24,7 @@ await app.register(async (webhooks) => {
 app.post("/echo", async (request) => request.body);
 
 app.addHook("onClose", () => ukemi.stop());
+process.once("SIGTERM", () => void app.close());
+
 const url = await app.listen({ host: "127.0.0.1", port: Number(process.env.PORT ?? 3000) });
 console.log(`listening on ${url}`);
-
-process.once("SIGTERM", () => void app.close());

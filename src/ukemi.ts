@@ -4,6 +4,7 @@ import { createDatabaseClock, sleep } from "./clock.ts";
 import { UkemiError } from "./errors.ts";
 import { createGroupCommit, type GroupCommit } from "./inbox/group-commit.ts";
 import { createFetchReceiver, type FetchReceiverOptions } from "./inbox/fetch.ts";
+import { createAddressOf } from "./inbox/address.ts";
 import type { Answer } from "./inbox/answer.ts";
 import { createRefusalLimiter } from "./inbox/limiter.ts";
 import { createNodeReceiver, type NodeReceiver, type NodeReceiverOptions } from "./inbox/node.ts";
@@ -12,7 +13,6 @@ import { createReceive, type Delivery, type OpenSource } from "./inbox/receive.t
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { DEFAULTS, type Settings } from "./options.ts";
-import { createAddressOf } from "./server/address.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
 import { storeEvents } from "./storage/events.ts";

@@ -1,6 +1,5 @@
 // The receiver for any framework that speaks Request and Response: Hono, Next.js, Express and Fastify by a bridge, Workers.
-import type { Answer } from "./answer.ts";
-import type { Delivery, Receive } from "./receive.ts";
+import type { Delivery, ReadBody, Receive } from "./receive.ts";
 
 export interface FetchReceiverOptions {
   /**
@@ -23,6 +22,7 @@ export function createFetchReceiver(
   options: FetchReceiverOptions = {},
 ): (request: Request) => Promise<Response> {
   return async (request) => {
+    let unread = request.body !== null;
     const delivery: Delivery = {
       source: parts.source,
       method: request.method,
@@ -31,17 +31,23 @@ export function createFetchReceiver(
       async readBody(bytesMax) {
         // a store that cannot be opened is answered by receive() with 503, like one that went away
         await parts.start().catch(() => {});
-        return readStream(request.body, bytesMax);
+        if (request.bodyUsed) return "read before";
+        const body = await readStream(request.body, bytesMax);
+        unread = body === "too large";
+        return body;
       },
     };
-    return toResponse(await parts.receive(delivery));
+    const answer = await parts.receive(delivery);
+    // the rest of an unread body would stand in the way of the next request on the same connection
+    const closing = unread ? { connection: "close" } : {};
+    return new Response(answer.body === "" ? null : answer.body, {
+      status: answer.status,
+      headers: { ...answer.headers, ...closing },
+    });
   };
 }
 
-async function readStream(
-  stream: ReadableStream<Uint8Array> | null,
-  bytesMax: number,
-): Promise<Buffer | "too large"> {
+async function readStream(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<ReadBody> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream ?? []) {
@@ -50,11 +56,4 @@ async function readStream(
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);
-}
-
-function toResponse(answer: Answer): Response {
-  return new Response(answer.body === "" ? null : answer.body, {
-    status: answer.status,
-    headers: answer.headers,
-  });
 }

@@ -1,9 +1,8 @@
 // The receiver for node:http and what is built on it: our own server, Express, Fastify.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { crashPoint } from "../crash-point.ts";
-import { UkemiError } from "../errors.ts";
 import { problem, type Answer } from "./answer.ts";
-import type { Receive } from "./receive.ts";
+import type { ReadBody, Receive } from "./receive.ts";
 
 export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
   /**
@@ -25,7 +24,7 @@ export interface NodeReceiverParts<R extends IncomingMessage> {
   readonly address: (request: R) => string | undefined;
   /** Opens the store if it is not open; a store that cannot be opened is answered by receive() with 503. */
   readonly start?: () => Promise<void>;
-  /** A fault that is ours, or that of the application around us. */
+  /** A fault that is ours. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -47,9 +46,7 @@ export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceive
         headers: request.headers,
         address: parts.address(request),
         async readBody(bytesMax) {
-          const body = wasRead(request)
-            ? bodyReadBefore(request, bytesMax, parts)
-            : readBody(request, bytesMax);
+          const body = wasRead(request) ? bytesReadBefore(request, bytesMax) : readBody(request, bytesMax);
           // both at once: a caller that goes away while the store opens must be noticed
           const [bytes] = await Promise.all([body, parts.start?.().catch(() => {})]);
           return bytes;
@@ -87,21 +84,12 @@ function wasRead(request: IncomingMessage): boolean {
 }
 
 /** Bytes are as good as a stream (express.raw() leaves them in `body`); anything else is no longer what was signed. */
-function bodyReadBefore(
-  request: IncomingMessage & { readonly body?: unknown },
-  bytesMax: number,
-  { onFault }: { readonly onFault: (error: unknown) => void },
-): Buffer | "too large" {
-  if (Buffer.isBuffer(request.body)) return request.body.length > bytesMax ? "too large" : request.body;
-  const error = new UkemiError(
-    "invalid_webhook",
-    "The body was read before Ukemi got it, and signatures cover its raw bytes: mount the receiver before body parsers such as express.json().",
-  );
-  onFault(error);
-  throw error;
+function bytesReadBefore(request: IncomingMessage & { readonly body?: unknown }, bytesMax: number): ReadBody {
+  if (!Buffer.isBuffer(request.body)) return "read before";
+  return request.body.length > bytesMax ? "too large" : request.body;
 }
 
-function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer | "too large"> {
+function readBody(request: IncomingMessage, bytesMax: number): Promise<ReadBody> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;

@@ -20,9 +20,15 @@ export interface Delivery {
   readonly headers: HeaderMap;
   /** The sender's address; undefined where the face does not know it. */
   readonly address: string | undefined;
-  /** Reads the body; "too large" as soon as the limit is passed, without reading on. */
-  readBody(bytesMax: number): Promise<Buffer | "too large">;
+  /** Reads the body. */
+  readBody(bytesMax: number): Promise<ReadBody>;
 }
+
+/**
+ * The body, or why there is none: "too large" as soon as the limit is passed, without reading on; "read before" where
+ * something in the application around us has read it already.
+ */
+export type ReadBody = Buffer | "too large" | "read before";
 
 /** What became of a delivery: one wide log line, and the metrics. */
 export interface Receipt {
@@ -113,6 +119,7 @@ async function takeIn(delivery: Delivery, receipt: Receipt, options: ReceiveOpti
   }
   const body = await delivery.readBody(options.bodyBytesMax);
   if (body === "too large") return turnAway("payload_too_large", "rejected_size", delivery, receipt, options);
+  if (body === "read before") return refuse(delivery, Buffer.alloc(0), READ_BEFORE, receipt, options);
   receipt.bodyBytes = body.length;
   const readAt = steadyMs();
 
@@ -138,6 +145,13 @@ async function takeIn(delivery: Delivery, receipt: Receipt, options: ReceiveOpti
   receipt.result = stored.duplicate ? "duplicate" : identity.skip === undefined ? "accepted" : "skipped";
   return acknowledge(receipt.requestId, identity.eventId, stored.id, stored.duplicate);
 }
+
+/** A fault of the application around us: every event is refused until it is mended. */
+const READ_BEFORE: Refusal = {
+  refused: "body_read_before",
+  diagnosis:
+    "the body was read before Ukemi got it, and a signature covers its raw bytes: mount the receiver before body parsers such as express.json()",
+};
 
 /** What can be refused before the body is read, cheapest first. */
 function admit(
@@ -206,6 +220,7 @@ const RESULT_OF_REFUSAL: Readonly<Record<RefusalReason, ReceiptResult>> = {
   stale: "rejected_stale",
   future: "rejected_stale",
   content_encoding: "rejected_payload",
+  body_read_before: "error",
   invalid_payload: "rejected_payload",
   store_refused: "error",
 };

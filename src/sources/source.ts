@@ -19,6 +19,7 @@ export type RefusalReason =
   | "stale"
   | "future"
   | "content_encoding"
+  | "body_read_before"
   | "invalid_payload"
   | "store_refused";
 

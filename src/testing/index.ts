@@ -5,3 +5,5 @@ export { sampleEvent, sampleEventTypes } from "./sample-events.ts";
 export type { SampleEventOptions } from "./sample-events.ts";
 export { sampleIds, stripeId } from "./sale.ts";
 export type { SampleIds } from "./sale.ts";
+export { startFaultProxy } from "./fault-proxy.ts";
+export type { FaultMode, FaultProxy, FaultTarget } from "./fault-proxy.ts";

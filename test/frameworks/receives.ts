@@ -117,9 +117,8 @@ export function testReceiver(framework: Framework): void {
       expect(got.headers.get("allow")).toBe("POST");
       expect(await got.json()).toMatchObject({ code: "method_not_allowed" });
     }
-    // some frameworks close the refused upload's connection after a while: a sender that reuses it tries again
     const body = sampleEvent("payment_intent.succeeded", { id: "evt_next" });
-    const next = await post(app.url, body).catch(() => post(app.url, body));
+    const next = await post(app.url, body);
     expect(next.status).toBe(204);
     expect(Object.keys(await storedBodies(pool))).toEqual(["evt_next"]);
   });
