@@ -53,15 +53,14 @@ describe("start and stop", () => {
   });
 
   it("stops once however often it is asked, and leaves neither process nor socket nor note", async () => {
-    const parent = await temporaryFolder();
-    const data = join(parent, "data");
+    const data = await preparedFolder();
     const server = await start({ data });
     await Promise.all([server.stop(), server.stop()]);
     await server.stop();
     expect(serversBelow(data)).toEqual([]);
     expect((await readdir(data)).toSorted()).toEqual(["postgres", "postgres.log"]);
     expect((await readdir(join(data, "postgres"))).filter((name) => name.startsWith(".s."))).toEqual([]);
-    expect(await readdir(parent)).toEqual(["data"]);
+    expect(await readdir(join(data, ".."))).toEqual(["data"]);
   });
 
   it("stops although a backend does not answer, and loses nothing", async () => {
@@ -81,7 +80,7 @@ describe("start and stop", () => {
   });
 
   it("keeps the password in a file of mode 0600 inside a folder of mode 0700", async () => {
-    const data = join(await temporaryFolder(), "data");
+    const data = await preparedFolder();
     await start({ data });
     expect((await stat(join(data, "postgres"))).mode & 0o777).toBe(0o700);
     expect((await stat(join(data, "postgres/ukemi.password"))).mode & 0o777).toBe(0o600);
@@ -116,7 +115,7 @@ describe("odd folders", () => {
   });
 
   it("listens on loopback with a password where the path is too long for a socket", async () => {
-    const data = join(await temporaryFolder(), "long".repeat(30));
+    const data = await preparedFolder("long".repeat(30));
     const first = await start({ data });
     expect(first.url).toMatch(/@127\.0\.0\.1:\d+\//);
     expect(await ask(first.url, "select 1 as one")).toEqual({ one: 1 });

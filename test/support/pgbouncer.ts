@@ -2,12 +2,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { openPool } from "../../src/storage/postgres.ts";
 import { until } from "./deliver.ts";
+import { freePort } from "./port.ts";
+import { proxyDatabase } from "./proxied.ts";
 
 /** Where `npm test` unpacked what it fetched from Debian. */
 const TOOLS = process.env.UKEMI_TEST_TOOLS ?? "node_modules/.cache/ukemi-debian";
@@ -16,12 +17,13 @@ export const poolerProgram = join(TOOLS, "usr/sbin/pgbouncer");
 
 /** Starts the pooler in transaction mode with two server connections; returns the connection string through it. */
 export async function startPooler(url: string): Promise<string> {
-  const target = new URL(url.replace("@/", "@socket/"));
+  // over TCP: the pooler's user may not enter the folder of the database's socket
+  const { url: reachable } = await proxyDatabase(url);
+  const target = new URL(reachable);
   const folder = await mkdtemp(join(tmpdir(), "ukemi-pooler-"));
   const port = await freePort();
   const name = target.pathname.slice(1);
-  const host = target.searchParams.get("host") ?? target.hostname;
-  const server = `host=${host} port=${target.searchParams.get("port") ?? (target.port || 5432)} user=${target.username} password=${target.password}`;
+  const server = `host=${target.hostname} port=${target.port} user=${target.username} password=${target.password}`;
   await writeFile(
     join(folder, "pooler.ini"),
     `[databases]\n${name} = ${server} dbname=${name}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\n` +
@@ -61,13 +63,4 @@ async function answers(url: string): Promise<boolean> {
   } finally {
     await pool.end();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

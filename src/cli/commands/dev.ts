@@ -1,5 +1,6 @@
 // `ukemi dev`: everything on this machine with nothing to set up. This is what `npm start` runs.
 import { Command } from "commander";
+import { DEFAULTS } from "../../options.ts";
 import { createUkemi } from "../../ukemi.ts";
 import { devSecret } from "../dev-secret.ts";
 import { runServer } from "../run.ts";
@@ -30,8 +31,12 @@ export function devCommand(): Command {
 function greeting(url: string, embedded: boolean, data: string): string {
   const store = embedded ? `embedded PostgreSQL in ${data}` : "the PostgreSQL of DATABASE_URL";
   // from a clone the command is `npm run send`; installed as a package it is `npx ukemi send`
-  const send = process.env.npm_lifecycle_event === "start" ? "npm run send" : "npx ukemi send";
-  const target = url.endsWith(":8787") ? "" : `${send.startsWith("npm") ? " --" : ""} --url ${url}`;
+  const fromClone = process.env.npm_lifecycle_event === "start";
+  const flags = [
+    ...(url.endsWith(`:${DEFAULTS.port}`) ? [] : ["--url", url]),
+    ...(data === DEFAULTS.data ? [] : ["--data", data]),
+  ];
+  const send = [fromClone ? "npm run send" : "npx ukemi send", ...(fromClone && flags.length > 0 ? ["--"] : []), ...flags];
   return `
   Ukemi is ready.
 
@@ -43,7 +48,7 @@ function greeting(url: string, embedded: boolean, data: string): string {
 
   Send a correctly signed test event and see what became of it (in another terminal):
 
-    ${send}${target}
+    ${send.join(" ")}
 
   Ctrl-C stops everything.
 `;
