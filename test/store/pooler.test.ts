@@ -5,6 +5,7 @@ import { runCli } from "../support/cli.ts";
 import { createDatabase } from "../support/database.ts";
 import { deliver } from "../support/deliver.ts";
 import { startTestServer } from "../support/in-process.ts";
+import { watchDurability } from "../support/store.ts";
 import { poolerProgram, startPooler } from "../support/pgbouncer.ts";
 
 // `npm test` fetches pgbouncer from Debian and says so when it cannot; continuous integration then fails
@@ -15,19 +16,13 @@ pooled("receives, migrates and diagnoses through pgbouncer in transaction mode",
   await pool.query(`alter database ${name} set synchronous_commit = off`);
   const through = await startPooler(url);
   const server = await startTestServer({ database: through, migrate: true, lanes: 4 });
-  await pool.query(`
-    create table seen (setting text);
-    create function look() returns trigger language plpgsql as $$
-      begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
-    create constraint trigger look after insert on ukemi.events initially deferred
-      for each row execute function look()`);
+  const seen = await watchDurability(pool);
   const told = await Promise.all(
     Array.from({ length: 300 }, (_, index) => deliver(server.url, `evt_${index % 200}`)),
   );
   expect(told.every((answer) => answer.status === 204)).toBe(true);
   expect(told.filter((answer) => !answer.duplicate)).toHaveLength(200);
-  const { rows } = await pool.query("select setting, count(*)::int from seen group by 1");
-  expect(rows).toEqual([{ setting: "on", count: 200 }]);
+  expect(await seen()).toEqual([{ setting: "on", commits: 200 }]);
   const warned = await runCli(["doctor"], { DATABASE_URL: through });
   expect(warned.stdout).toMatch(/warn +pooler .*transaction pooler[^]*UKEMI_DIRECT_URL/);
   const told2 = await runCli(["doctor"], { DATABASE_URL: through, UKEMI_DIRECT_URL: url });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { storeEvents } from "../../src/storage/events.ts";
 import { registerSubscription } from "../../src/storage/subscriptions.ts";
 import { createDatabase } from "../support/database.ts";
-import { newEvent, storeDirectly, withConnection } from "../support/store.ts";
+import { newEvent, storeDirectly, watchDurability, withConnection } from "../support/store.ts";
 
 test("stores the first of two deliveries in one batch and calls the other a duplicate of it", async () => {
   const { url } = await createDatabase();
@@ -85,32 +85,16 @@ test("makes no second job for a duplicate, and none for a skipped event", async 
   expect(outcomes.rows).toEqual([{ status: "skipped", error_message: "test mode" }]);
 });
 
-test("commits durably although the session, role or database says synchronous_commit = off", async () => {
+test.each([
+  ["commits durably although", "off", "on"],
+  ["commits durably although", "local", "on"],
+  ["leaves a stronger setting alone:", "remote_apply", "remote_apply"],
+])("%s the database says synchronous_commit = %s", async (_, given, used) => {
   const { url, pool, name } = await createDatabase();
-  await pool.query(`alter database ${name} set synchronous_commit = off`);
-  await pool.query(`
-    create table seen (setting text);
-    create function look() returns trigger language plpgsql as $$
-      begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
-    create constraint trigger look after insert on ukemi.events initially deferred
-      for each row execute function look()`);
+  await pool.query(`alter database ${name} set synchronous_commit = ${given}`);
+  const seen = await watchDurability(pool);
   await storeDirectly(url, ["evt_1"]);
-  const { rows } = await pool.query("select setting from seen");
-  expect(rows).toEqual([{ setting: "on" }]);
-});
-
-test("leaves a stronger setting alone", async () => {
-  const { url, pool, name } = await createDatabase();
-  await pool.query(`alter database ${name} set synchronous_commit = remote_apply`);
-  await pool.query(`
-    create table seen (setting text);
-    create function look() returns trigger language plpgsql as $$
-      begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
-    create constraint trigger look after insert on ukemi.events initially deferred
-      for each row execute function look()`);
-  await storeDirectly(url, ["evt_1"]);
-  const { rows } = await pool.query("select setting from seen");
-  expect(rows).toEqual([{ setting: "remote_apply" }]);
+  expect(await seen()).toEqual([{ setting: used, commits: 1 }]);
 });
 
 test("stores bytes, text of any script and times exactly", async () => {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { storeEvents, type NewEvent, type StoredBatch } from "../../src/storage/events.ts";
 import { uuidv7 } from "../../src/storage/ids.ts";
-import { connect, type Connection } from "../../src/storage/postgres.ts";
+import { connect, type Connection, type Pool } from "../../src/storage/postgres.ts";
 
 export const LIMITS = { connectTimeoutMs: 5000, statementTimeoutMs: 10_000, lockTimeoutMs: 5000 };
 
@@ -51,4 +51,22 @@ export function storeDirectly(
 ): Promise<StoredBatch> {
   const events = eventIds.map((id) => newEvent(id, options.body ? { body: options.body(id) } : {}));
   return withConnection(url, (connection) => storeEvents(connection, events));
+}
+
+/** Notes, at every commit of an event, the durability it was committed with; the function tells what was seen. */
+export async function watchDurability(
+  pool: Pool,
+): Promise<() => Promise<{ setting: string; commits: number }[]>> {
+  await pool.query(`
+    create table seen (setting text);
+    create function look() returns trigger language plpgsql as $$
+      begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
+    create constraint trigger look after insert on ukemi.events initially deferred
+      for each row execute function look()`);
+  return async () =>
+    (
+      await pool.query<{ setting: string; commits: number }>(
+        "select setting, count(*)::int as commits from seen group by setting",
+      )
+    ).rows;
 }
