@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
 import { acknowledged, brief, expectDrained, expectTold, poll, waitingEvents } from "../support/judge.ts";
 import { proxyDatabase } from "../support/proxied.ts";
+import { lockEvents } from "../support/lock.ts";
 import { createSender, inParallel, letters } from "../support/sender.ts";
 import { startServerProcess, type ServerProcess } from "../support/server.ts";
 
@@ -17,8 +18,7 @@ test("answers 100 requests that are under way when SIGTERM comes, then ends with
   const server = await start({ DATABASE_URL: url, UKEMI_COMMIT_DEADLINE_MS: "20000" });
   const sender = createSender(server.url);
   const all = letters("drain", 100);
-  const lock = await pool.connect();
-  await lock.query("begin; lock table ukemi.events in share mode");
+  const lock = await lockEvents(url);
   const answers = Promise.all(all.map((letter) => sender.send(letter)));
   await poll(async () => (await waitingEvents(server.url)) === 100, "100 requests under way");
   const exited = server.kill("SIGTERM");
@@ -26,8 +26,7 @@ test("answers 100 requests that are under way when SIGTERM comes, then ends with
   const late = createSender(server.url, { keepAlive: false });
   const refused = async () => (await late.send(letters("late", 1)[0]!)).fault === "ECONNREFUSED";
   await poll(refused, "new connections are refused");
-  await lock.query("commit");
-  lock.release();
+  await lock.release();
   expect(brief((await answers).filter((answer) => answer.status !== 204 || answer.duplicate))).toEqual([]);
   const answeredAt = performance.now();
   expect(await exited).toBe(0);
@@ -70,11 +69,12 @@ const AWAY = [
   ["refuse", "busy"],
   ["black hole", "busy"],
   ["black hole", "idle"],
+  ["black hole", "with a rejection to keep"],
 ] as const;
 
 test.each(AWAY)(
   "ends in time when SIGTERM comes and the database meets %s (%s)",
-  { timeout: 30_000 },
+  { timeout: 20_000 },
   async (mode, load) => {
     const { url, pool } = await createDatabase();
     const { url: database, proxy } = await proxyDatabase(url);
@@ -91,6 +91,9 @@ test.each(AWAY)(
     await proxy.set(mode);
     const answers = load === "busy" ? waiting.map((letter) => sender.send(letter)) : [];
     await poll(async () => (await waitingEvents(server.url)) === answers.length, "they are under way");
+    if (load === "with a rejection to keep") {
+      expect((await sender.send(waiting[0]!, { timestamp: 1 })).status).toBe(400);
+    }
     const stoppedAt = performance.now();
     const exited = server.kill("SIGTERM").then((code) => ({ code, ms: performance.now() - stoppedAt }));
     expect(brief((await Promise.all(answers)).filter((answer) => answer.status !== 503))).toEqual([]);

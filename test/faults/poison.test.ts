@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
 import { expectDrained, expectTold, poll, waitingEvents } from "../support/judge.ts";
 import { startTestServer } from "../support/in-process.ts";
+import { lockEvents } from "../support/lock.ts";
 import { createSender, letters } from "../support/sender.ts";
 
 test("refuses the one poisonous event of a batch of 50, and stores the other 49", async () => {
@@ -20,14 +21,12 @@ test("refuses the one poisonous event of a batch of 50, and stores the other 49"
   const sender = createSender(server.url);
 
   // while the only lane waits with the plug for a lock, the 50 gather: they are the next batch
-  const lock = await pool.connect();
-  await lock.query("begin; lock table ukemi.events in share mode");
+  const lock = await lockEvents(url);
   const plugged = sender.send(plug!);
   await poll(async () => (await waitingForLocks()) === 1, "the lane waits for the lock");
   const answers = Promise.all(batch.map((letter) => sender.send(letter)));
   await poll(async () => (await waitingEvents(server.url)) === 51, "the other 50 wait behind it");
-  await lock.query("commit");
-  lock.release();
+  await lock.release();
 
   expect((await plugged).status).toBe(204);
   const told = await answers;
