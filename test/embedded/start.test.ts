@@ -45,7 +45,7 @@ describe("start and stop", () => {
       host: join(data, "postgres"),
       port: 5432,
       database: "ukemi",
-      user: "ukemi",
+      user: "app",
     });
     const stranger = new URL(url);
     stranger.password = "guess";

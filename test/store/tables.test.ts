@@ -132,3 +132,12 @@ test("moves ukemi.now() for every session at once", async () => {
   );
   expect(rows).toEqual([{ minutes: 60 }]);
 });
+
+test("keeps an application's own tables out of the schema ukemi", async () => {
+  const { pool } = await createDatabase();
+  await pool.query("create table payments (id text)");
+  const { rows } = await pool.query(
+    "select relnamespace::regnamespace::text as schema from pg_class where relname = 'payments'",
+  );
+  expect(rows).toEqual([{ schema: "public" }]);
+});

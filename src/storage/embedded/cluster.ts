@@ -9,8 +9,8 @@ import type { DataFolder } from "./folder.ts";
 import type { Installation } from "./identity.ts";
 import { run } from "./program.ts";
 
-/** The one database user. */
-export const user = "ukemi";
+/** The one database user. Not named as our schema: `"$user"` is on the search path, and an application's tables would land there. */
+export const user = "app";
 
 /** Holds the user's password; inside the cluster, so that both appear by one rename. */
 const passwordFile = "ukemi.password";
