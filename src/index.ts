@@ -5,7 +5,8 @@ export type { Settings } from "./options.ts";
 export type { FetchReceiverOptions } from "./inbox/fetch.ts";
 export type { NodeReceiver, NodeReceiverOptions } from "./inbox/node.ts";
 export type { Answer } from "./inbox/answer.ts";
-export type { Delivery, Receipt, ReceiptResult } from "./inbox/receive.ts";
+export type { Delivery, ReadBody } from "./inbox/delivery.ts";
+export type { Receipt, ReceiptResult } from "./inbox/receipt.ts";
 
 export { stripe } from "./sources/stripe.ts";
 export type { StripeOptions } from "./sources/stripe.ts";

@@ -30,6 +30,9 @@ export function acknowledge(
   };
 }
 
+/** When a sender should try again that found the store away or too busy. */
+const RETRY_AFTER_SECONDS = "5";
+
 /** A problem document. `detail` is for the caller's eyes; leave it out where the caller must learn nothing. */
 export function problem(
   code: ErrorCode,
@@ -49,7 +52,12 @@ export function problem(
   });
   return {
     status,
-    headers: { "content-type": "application/problem+json", "x-request-id": requestId, ...extra.headers },
+    headers: {
+      "content-type": "application/problem+json",
+      "x-request-id": requestId,
+      ...(status === 503 ? { "retry-after": RETRY_AFTER_SECONDS } : {}),
+      ...extra.headers,
+    },
     body,
   };
 }

@@ -1,5 +1,6 @@
 // The receiver for any framework that speaks Request and Response: Hono, Next.js, Express and Fastify by a bridge, Workers.
-import type { Delivery, ReadBody, Receive } from "./receive.ts";
+import type { Delivery, ReadBody } from "./delivery.ts";
+import type { Receive } from "./receive.ts";
 
 export interface FetchReceiverOptions {
   /**

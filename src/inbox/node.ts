@@ -2,7 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { crashPoint } from "../crash-point.ts";
 import { problem, type Answer } from "./answer.ts";
-import type { ReadBody, Receive } from "./receive.ts";
+import type { ReadBody } from "./delivery.ts";
+import type { Receive } from "./receive.ts";
 
 export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
   /**

@@ -1,66 +1,17 @@
 // Receiving one delivery: admit → read → verify → identify → store → acknowledge. A 2xx is given only after the commit.
-import { createHash } from "node:crypto";
 import { steadyMs } from "../clock.ts";
 import { UkemiError, type ErrorCode } from "../errors.ts";
 import type { AddressList } from "../sources/addresses.ts";
-import type { HeaderMap, Identity, Refusal, RefusalReason, Source } from "../sources/source.ts";
+import type { Refusal, Source } from "../sources/source.ts";
 import type { NewEvent, StoredEvent } from "../storage/events.ts";
 import { describeFault } from "../storage/faults.ts";
-import { uuidv7 } from "../storage/ids.ts";
 import { acknowledge, problem, type Answer } from "./answer.ts";
-import { headerText, keptHeaders, requestIdOf, traceparentOf } from "./headers.ts";
+import type { Delivery } from "./delivery.ts";
+import { newEvent } from "./event.ts";
+import { headerText, keptHeaders, requestIdOf } from "./headers.ts";
 import type { RefusalLimiter } from "./limiter.ts";
 import type { Quarantine } from "./quarantine.ts";
-
-/** One delivery, from whichever server face it came. */
-export interface Delivery {
-  /** The name of the source in the URL. */
-  readonly source: string;
-  readonly method: string;
-  readonly headers: HeaderMap;
-  /** The sender's address; undefined where the face does not know it. */
-  readonly address: string | undefined;
-  /** Reads the body. */
-  readBody(bytesMax: number): Promise<ReadBody>;
-}
-
-/**
- * The body, or why there is none: "too large" as soon as the limit is passed, without reading on; "read before" where
- * something in the application around us has read it already.
- */
-export type ReadBody = Buffer | "too large" | "read before";
-
-/** What became of a delivery: one wide log line, and the metrics. */
-export interface Receipt {
-  requestId: string;
-  source: string;
-  result: ReceiptResult;
-  status: number;
-  durationMs: number;
-  bodyBytes?: number;
-  /** From the last byte of the body to the durable commit. */
-  commitMs?: number;
-  reason?: RefusalReason | ErrorCode;
-  diagnosis?: string;
-  address?: string;
-  eventId?: string;
-  eventType?: string;
-  messageId?: string;
-  tenant?: string;
-}
-
-export type ReceiptResult =
-  | "accepted"
-  | "duplicate"
-  | "skipped"
-  | "rejected_signature"
-  | "rejected_stale"
-  | "rejected_payload"
-  | "rejected_size"
-  | "rejected_address"
-  | "rejected_abuse"
-  | "rejected_route"
-  | "error";
+import { noteIdentity, RESULT_OF_REFUSAL, type Receipt, type ReceiptResult } from "./receipt.ts";
 
 /** A source with its address list made ready. */
 export interface OpenSource {
@@ -79,12 +30,16 @@ export interface ReceiveOptions {
   readonly onReceipt: (receipt: Receipt) => void;
 }
 
+/** Answers a delivery, whatever happens. Rejects only where the caller has gone, or for a fault of ours. */
 export type Receive = (delivery: Delivery) => Promise<Answer>;
 
-/** Seconds after which a sender should try again when the store is away. */
-const RETRY_AFTER_SECONDS = "5";
+/** One delivery on its way through. */
+interface Visit extends ReceiveOptions {
+  readonly delivery: Delivery;
+  readonly receipt: Receipt;
+}
 
-/** Makes the function that receives deliveries. It answers, whatever happens: it never throws, unless the body cannot be read. */
+/** Makes the function that receives deliveries. */
 export function createReceive(options: ReceiveOptions): Receive {
   return async function receive(delivery) {
     const startedAt = steadyMs();
@@ -96,7 +51,8 @@ export function createReceive(options: ReceiveOptions): Receive {
       durationMs: 0,
       ...(delivery.address === undefined ? {} : { address: delivery.address }),
     };
-    const answer = await takeIn(delivery, receipt, options).catch((error: unknown) => failed(error, receipt));
+    const visit = { ...options, delivery, receipt };
+    const answer = await takeIn(visit).catch((error: unknown) => failed(visit, error));
     receipt.status = answer.status;
     receipt.durationMs = steadyMs() - startedAt;
     options.onReceipt(receipt);
@@ -104,47 +60,68 @@ export function createReceive(options: ReceiveOptions): Receive {
   };
 }
 
-async function takeIn(delivery: Delivery, receipt: Receipt, options: ReceiveOptions): Promise<Answer> {
-  const open = options.sources.get(delivery.source);
-  const turnedAway = admit(delivery, open, receipt, options);
-  if (turnedAway || !open) return turnedAway!;
-
-  const encoding = headerText(delivery.headers, "content-encoding");
-  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-    const refusal: Refusal = {
-      refused: "content_encoding",
-      diagnosis: "the body is compressed; senders do not do that",
-    };
-    return refuse(delivery, Buffer.alloc(0), refusal, receipt, options);
+async function takeIn(visit: Visit): Promise<Answer> {
+  const { delivery, receipt } = visit;
+  const open = visit.sources.get(delivery.source);
+  if (!open) {
+    receipt.source = "unknown"; // the name is the caller's choice: it must not become a label
+    return turnAway(visit, "unknown_source", "rejected_route");
   }
-  const body = await delivery.readBody(options.bodyBytesMax);
-  if (body === "too large") return turnAway("payload_too_large", "rejected_size", delivery, receipt, options);
-  if (body === "read before") return refuse(delivery, Buffer.alloc(0), READ_BEFORE, receipt, options);
+  const turnedAway = admit(visit, open);
+  if (turnedAway) return turnedAway;
+
+  const body = await delivery.readBody(visit.bodyBytesMax);
+  if (body === "too large") return turnAway(visit, "payload_too_large", "rejected_size");
+  if (body === "read before") return refuse(visit, READ_BEFORE);
   receipt.bodyBytes = body.length;
   const readAt = steadyMs();
 
   const request = { headers: delivery.headers, body };
-  const verified = open.source.verify(request, options.now());
-  if (verified.refused) return refuse(delivery, body, verified, receipt, options);
-  if (delivery.address !== undefined) options.limiter.verified(delivery.address);
+  const verified = open.source.verify(request, visit.now());
+  if (verified.refused) return refuse(visit, verified, body);
+  if (delivery.address !== undefined) visit.limiter.verified(delivery.address);
   const identity = open.source.identify(request);
-  if (identity.refused) return refuse(delivery, body, identity, receipt, options);
+  if (identity.refused) return refuse(visit, identity, body);
 
   noteIdentity(receipt, identity);
-  const event = newEvent(
-    delivery,
-    body,
-    identity,
-    verified.secretFingerprint,
-    receipt.requestId,
-    options.now(),
+  const { secretFingerprint } = verified;
+  const stored = await store(
+    visit,
+    newEvent({ delivery, body, identity, secretFingerprint, receipt, nowMs: visit.now() }),
   );
-  const stored = await storeOrQuarantine(event, delivery, receipt, options);
   receipt.commitMs = steadyMs() - readAt;
   receipt.messageId = stored.id;
   receipt.result = stored.duplicate ? "duplicate" : identity.skip === undefined ? "accepted" : "skipped";
   return acknowledge(receipt.requestId, identity.eventId, stored.id, stored.duplicate);
 }
+
+/** What can be refused before the body is read, cheapest first. */
+function admit(visit: Visit, { addresses }: OpenSource): Answer | undefined {
+  const { delivery, receipt } = visit;
+  if (delivery.method !== "POST") {
+    return turnAway(visit, "method_not_allowed", "rejected_route", { allow: "POST" });
+  }
+  if (addresses && !addresses.allows(delivery.address ?? "")) {
+    return turnAway(visit, "address_not_allowed", "rejected_address");
+  }
+  const wait = delivery.address === undefined ? 0 : visit.limiter.waitSeconds(delivery.address);
+  if (wait > 0) {
+    receipt.result = "rejected_abuse";
+    receipt.reason = "too_many_refused";
+    return problem("too_many_refused", receipt.requestId, { headers: { "retry-after": String(wait) } });
+  }
+  if (Number(headerText(delivery.headers, "content-length") ?? 0) > visit.bodyBytesMax) {
+    return turnAway(visit, "payload_too_large", "rejected_size");
+  }
+  const encoding = headerText(delivery.headers, "content-encoding");
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") return refuse(visit, COMPRESSED);
+  return undefined;
+}
+
+const COMPRESSED: Refusal = {
+  refused: "content_encoding",
+  diagnosis: "the body is compressed, which no sender we know does",
+};
 
 /** A fault of the application around us: every event is refused until it is mended. */
 const READ_BEFORE: Refusal = {
@@ -153,86 +130,32 @@ const READ_BEFORE: Refusal = {
     "the body was read before Ukemi got it, and a signature covers its raw bytes: mount the receiver before body parsers such as express.json()",
 };
 
-/** What can be refused before the body is read, cheapest first. */
-function admit(
-  delivery: Delivery,
-  open: OpenSource | undefined,
-  receipt: Receipt,
-  options: ReceiveOptions,
-): Answer | undefined {
-  if (!open) {
-    receipt.source = "unknown"; // the name is the caller's choice: it must not become a label
-    return turnAway("unknown_source", "rejected_route", delivery, receipt, options);
-  }
-  if (delivery.method !== "POST") {
-    return turnAway("method_not_allowed", "rejected_route", delivery, receipt, options, { allow: "POST" });
-  }
-  if (open.addresses && !open.addresses.allows(delivery.address ?? "")) {
-    return turnAway("address_not_allowed", "rejected_address", delivery, receipt, options);
-  }
-  const wait = delivery.address === undefined ? 0 : options.limiter.waitSeconds(delivery.address);
-  if (wait > 0) {
-    receipt.result = "rejected_abuse";
-    receipt.reason = "too_many_refused";
-    return problem("too_many_refused", receipt.requestId, { headers: { "retry-after": String(wait) } });
-  }
-  if (Number(headerText(delivery.headers, "content-length") ?? 0) > options.bodyBytesMax) {
-    return turnAway("payload_too_large", "rejected_size", delivery, receipt, options);
-  }
-  return undefined;
-}
-
+/** A request that does not belong here, whoever sent it. */
 function turnAway(
+  { delivery, receipt, limiter }: Visit,
   code: ErrorCode,
   result: ReceiptResult,
-  delivery: Delivery,
-  receipt: Receipt,
-  options: ReceiveOptions,
   headers: Readonly<Record<string, string>> = {},
 ): Answer {
   receipt.result = result;
   receipt.reason = code;
-  if (delivery.address !== undefined) options.limiter.refused(delivery.address);
+  if (delivery.address !== undefined) limiter.refused(delivery.address);
   return problem(code, receipt.requestId, { headers });
 }
 
 /** A request that is not what it claims to be: the caller learns nothing but 400, the operator everything. */
-function refuse(
-  delivery: Delivery,
-  body: Buffer,
-  refusal: Refusal,
-  receipt: Receipt,
-  options: ReceiveOptions,
-): Answer {
+function refuse(visit: Visit, refusal: Refusal, body: Buffer = Buffer.alloc(0)): Answer {
+  const { delivery, receipt } = visit;
   receipt.result = RESULT_OF_REFUSAL[refusal.refused];
-  receipt.reason = refusal.refused;
-  receipt.diagnosis = refusal.diagnosis;
-  if (delivery.address !== undefined) options.limiter.refused(delivery.address);
-  quarantine(delivery, body, refusal, receipt, options);
+  if (delivery.address !== undefined) visit.limiter.refused(delivery.address);
+  keepAside(visit, refusal, body);
   return problem("invalid_webhook", receipt.requestId);
 }
 
-const RESULT_OF_REFUSAL: Readonly<Record<RefusalReason, ReceiptResult>> = {
-  signature_missing: "rejected_signature",
-  signature_malformed: "rejected_signature",
-  wrong_secret: "rejected_signature",
-  body_altered: "rejected_signature",
-  stale: "rejected_stale",
-  future: "rejected_stale",
-  content_encoding: "rejected_payload",
-  body_read_before: "error",
-  invalid_payload: "rejected_payload",
-  store_refused: "error",
-};
-
-function quarantine(
-  delivery: Delivery,
-  body: Buffer,
-  refusal: Refusal,
-  receipt: Receipt,
-  options: ReceiveOptions,
-): void {
-  options.quarantine.keep({
+function keepAside({ delivery, receipt, quarantine }: Visit, refusal: Refusal, body: Buffer): void {
+  receipt.reason = refusal.refused;
+  receipt.diagnosis = refusal.diagnosis;
+  quarantine.keep({
     source: delivery.source,
     reason: refusal.refused,
     diagnosis: refusal.diagnosis,
@@ -245,60 +168,20 @@ function quarantine(
 }
 
 /** An honest event that the database itself refuses is kept aside with the reason, so that nothing is lost silently. */
-async function storeOrQuarantine(
-  event: NewEvent,
-  delivery: Delivery,
-  receipt: Receipt,
-  options: ReceiveOptions,
-): Promise<StoredEvent> {
+async function store(visit: Visit, event: NewEvent): Promise<StoredEvent> {
   try {
-    return await options.store(event);
+    return await visit.store(event);
   } catch (error) {
     if (error instanceof UkemiError) throw error;
     const diagnosis = `the database refused the event: ${describeFault(error)}`;
-    receipt.diagnosis = diagnosis;
-    quarantine(delivery, event.body, { refused: "store_refused", diagnosis }, receipt, options);
+    keepAside(visit, { refused: "store_refused", diagnosis }, event.body);
     throw new UkemiError("store_unavailable", undefined, { cause: error });
   }
 }
 
-function failed(error: unknown, receipt: Receipt): Answer {
-  receipt.result = "error";
+function failed({ receipt }: Visit, error: unknown): Answer {
   if (!(error instanceof UkemiError)) throw error;
-  receipt.reason = error.code;
-  return problem(error.code, receipt.requestId, { headers: { "retry-after": RETRY_AFTER_SECONDS } });
-}
-
-function noteIdentity(receipt: Receipt, identity: Identity): void {
-  receipt.eventId = identity.eventId;
-  receipt.eventType = identity.type;
-  if (identity.tenant !== null) receipt.tenant = identity.tenant;
-}
-
-function newEvent(
-  delivery: Delivery,
-  body: Buffer,
-  identity: Identity,
-  secretFingerprint: string,
-  requestId: string,
-  nowMs: number,
-): NewEvent {
-  return {
-    id: uuidv7(nowMs),
-    source: delivery.source,
-    account: identity.account,
-    livemode: identity.livemode,
-    eventId: identity.eventId,
-    type: identity.type,
-    tenant: identity.tenant,
-    occurredAt: identity.occurredAt,
-    secretFingerprint,
-    requestId,
-    traceparent: traceparentOf(delivery.headers),
-    body,
-    bodySha256: createHash("sha256").update(body).digest(),
-    headers: keptHeaders(delivery.headers),
-    refs: identity.refs,
-    skip: identity.skip ?? null,
-  };
+  receipt.result = "error";
+  receipt.reason ??= error.code;
+  return problem(error.code, receipt.requestId);
 }

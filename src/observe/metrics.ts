@@ -1,6 +1,6 @@
 // What Prometheus may ask for. Labels are bounded: no id, no address, no text of a caller's choosing.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
-import type { Receipt } from "../inbox/receive.ts";
+import type { Receipt } from "../inbox/receipt.ts";
 
 export interface Metrics {
   readonly registry: Registry;

@@ -66,12 +66,11 @@ export function createApp(ukemi: Ukemi, isStopping: () => boolean): Hono<{ Varia
 
 function toProblem(error: Error, requestId: string, ukemi: Ukemi): Answer {
   if (error instanceof UkemiError) {
-    const headers = error.status === 503 ? { "retry-after": "5" } : {};
-    return problem(error.code, requestId, { detail: error.message, headers });
+    return problem(error.code, requestId, { detail: error.message });
   }
   if (classifyFault(error) === "infrastructure") {
     ukemi.logger.warn({ request_id: requestId, fault: describeFault(error) }, "the database is away");
-    return problem("store_unavailable", requestId, { headers: { "retry-after": "5" } });
+    return problem("store_unavailable", requestId);
   }
   ukemi.logger.error(
     { request_id: requestId, fault: describeFault(error), stack: error.stack },

@@ -11,7 +11,7 @@ import { LIMITS, newEvent } from "../support/store.ts";
 const DEADLINE_MS = 4000;
 const LOCK_TIMEOUT_MS = DEADLINE_MS / 4;
 /** Once with the batch, once by itself, and some time to work. */
-const NEIGHBOUR_MS_MAX = 2 * LOCK_TIMEOUT_MS + 400;
+const NEIGHBOUR_MS_MAX = 2 * LOCK_TIMEOUT_MS + 1000;
 
 const isSlow = (other: Answered) => other.status !== 204 || other.durationMs > NEIGHBOUR_MS_MAX;
 

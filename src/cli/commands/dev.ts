@@ -36,7 +36,11 @@ function greeting(url: string, embedded: boolean, data: string): string {
     ...(url.endsWith(`:${DEFAULTS.port}`) ? [] : ["--url", url]),
     ...(data === DEFAULTS.data ? [] : ["--data", data]),
   ];
-  const send = [fromClone ? "npm run send" : "npx ukemi send", ...(fromClone && flags.length > 0 ? ["--"] : []), ...flags];
+  const send = [
+    fromClone ? "npm run send" : "npx ukemi send",
+    ...(fromClone && flags.length > 0 ? ["--"] : []),
+    ...flags,
+  ];
   return `
   Ukemi is ready.
 
