@@ -57,6 +57,7 @@ export interface Ukemi {
 }
 
 const UPKEEP_MS = 15_000;
+const STOP_GRACE_MS = 1000;
 const MONTHS_EVERY_MS = 6 * 60 * 60_000;
 
 /** Makes a Ukemi. Nothing is opened until start() or the first delivery. */
@@ -83,7 +84,6 @@ export function createUkemi(options: UkemiOptions): Ukemi {
       const connection = await connect(openStoreOnce().url, {
         connectTimeoutMs: Math.min(2000, settings.commitDeadlineMs),
         statementTimeoutMs: settings.commitDeadlineMs,
-        lockTimeoutMs: Math.ceil(settings.commitDeadlineMs / 4),
       });
       return {
         store: (events) => storeEvents(connection, events),
@@ -93,16 +93,20 @@ export function createUkemi(options: UkemiOptions): Ukemi {
       };
     },
     onCommit: clock.sample,
-    onFault(message) {
-      metrics.databaseFault();
-      logger.warn({ fault: message }, "a commit of received events failed");
+    onFault(message, fault) {
+      metrics.databaseFault(fault);
+      // a lock is tried for again many times a second
+      logger[fault === "contention" ? "debug" : "warn"](
+        { fault, error: message },
+        "a commit of received events failed",
+      );
     },
   });
   const quarantine = createQuarantine({
     write: (rejections) => keepRejections(openStoreOnce().pool, rejections, settings.rejectionRowsMax),
     perInterval: 50,
     intervalMs: 1000,
-    onFault: (error) => logger.warn({ fault: describeFault(error) }, "rejections could not be kept"),
+    onFault: (error) => logger.warn({ error: describeFault(error) }, "rejections could not be kept"),
     onDropped: metrics.rejectionsDropped,
   });
   const receive = createReceive({
@@ -133,7 +137,7 @@ export function createUkemi(options: UkemiOptions): Ukemi {
         await sampleClock(pool, clock);
         if ((round * UPKEEP_MS) % MONTHS_EVERY_MS === 0) await makeBodyMonths(pool, MONTHS_AHEAD);
       } catch (error) {
-        logger.warn({ fault: describeFault(error) }, "upkeep failed");
+        logger.warn({ error: describeFault(error) }, "upkeep failed");
       }
     }
   }
@@ -175,9 +179,10 @@ export function createUkemi(options: UkemiOptions): Ukemi {
       await starting?.catch(() => {});
       ending.abort();
       await inbox.stop();
-      await quarantine.stop();
-      await upkeep;
-      await store?.close();
+      const finishing = Promise.all([quarantine.stop(), upkeep]);
+      await Promise.race([finishing, sleep(STOP_GRACE_MS)]);
+      await store?.close(); // what still waits for a silent database is cut
+      await finishing;
       store = undefined;
     },
   };

@@ -2,7 +2,7 @@
 import { crashPoint } from "../crash-point.ts";
 import { sleep, steadyMs } from "../clock.ts";
 import type { NewEvent, StoredBatch, StoredEvent } from "../storage/events.ts";
-import { classifyFault, describeFault } from "../storage/faults.ts";
+import { classifyFault, describeFault, type Fault } from "../storage/faults.ts";
 import { createWaitingRoom, type Waiting } from "./waiting-room.ts";
 
 /** One connection to the store, as a lane uses it. */
@@ -27,7 +27,7 @@ export interface GroupCommitOptions {
   /** Called after each commit with the database's time and the steady time at which the statement was sent. */
   readonly onCommit?: (databaseMs: number, sentAt: number) => void;
   /** Called when a lane meets a fault; the message carries no row values. */
-  readonly onFault?: (message: string) => void;
+  readonly onFault?: (message: string, fault: Fault) => void;
 }
 
 export interface GroupCommit {
@@ -72,7 +72,7 @@ async function runLane(room: Room, options: GroupCommitOptions): Promise<void> {
       connection?.destroy();
       connection = undefined;
       failures += 1;
-      options.onFault?.(describeFault(error));
+      options.onFault?.(describeFault(error), "infrastructure");
       room.putBack(batch);
       await sleep(Math.min(1000, 25 * 2 ** failures));
     }
@@ -99,16 +99,16 @@ async function commit(
   } catch (error) {
     const fault = classifyFault(error);
     if (fault === "infrastructure") throw error;
-    options.onFault?.(describeFault(error));
-    const alone = batch[0];
+    options.onFault?.(describeFault(error), fault);
     if (batch.length > 1) {
       for (const waiting of batch) {
         if (!waiting.settled()) await commit(connection, [waiting], room, options);
       }
-    } else if (alone && fault === "refused") {
-      alone.reject(error);
-    } else {
-      room.putBack(batch); // a lock: the next round may get it
+      return;
+    }
+    for (const alone of batch) {
+      if (fault === "refused") alone.reject(error);
+      else room.putAside(alone); // somebody holds a lock: its turn comes again
     }
   }
 }

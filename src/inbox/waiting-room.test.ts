@@ -77,3 +77,18 @@ test("refuses newcomers once closed, and lets every lane end when the last one i
   expect(await last).toBe(stored);
   expect(await Promise.all(idleLanes)).toEqual([[], []]);
 });
+
+test("gives those that were put aside a turn of their own, between the batches of the others", async () => {
+  const room = createWaitingRoom(LIMITS);
+  const entered = ["held", "a", "b", "c", "d"].map((id) => room.enter(event(id)));
+  const [held, ...others] = await room.take();
+  room.putBack(others);
+  room.putAside(held!);
+  const first = await room.take();
+  expect(first.map((waiting) => waiting.event.eventId)).toEqual(["a", "b", "c"]);
+  for (const waiting of first) waiting.resolve(stored);
+  const rest = [await room.take(), await room.take()];
+  expect(rest.map((batch) => batch.map((waiting) => waiting.event.eventId))).toEqual([["d"], ["held"]]);
+  for (const waiting of rest.flat()) waiting.resolve(stored);
+  await Promise.all(entered);
+});

@@ -26,6 +26,8 @@ export interface WaitingRoom {
   take(): Promise<Waiting[]>;
   /** Returns to the head of the queue those that were not answered yet. */
   putBack(batch: readonly Waiting[]): void;
+  /** Lets one wait apart from the others: it comes again after a pause, in a batch of its own. */
+  putAside(waiting: Waiting): void;
   size(): number;
   close(): void;
 }
@@ -36,9 +38,13 @@ interface Seat extends Waiting {
 
 const SWEEP_MS = 100;
 
+/** How long one that was put aside pauses before its next turn. */
+const ASIDE_MS = 50;
+
 /** Makes an empty room. */
 export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   let queue: Seat[] = [];
+  let aside: Seat[] = []; // those whose pause is over
   const seated = new Set<Seat>(); // waiting or in flight: everyone who has not been answered
   let bytes = 0;
   let closed = false;
@@ -111,9 +117,19 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
     return batch;
   }
 
+  /** Those put aside take turns with the queue, so that neither starves the other. */
+  let asideIsNext = false;
+  function nextTurn(): Seat[] {
+    aside = aside.filter((seat) => !seat.settled());
+    asideIsNext = !asideIsNext && aside.length > 0;
+    if (asideIsNext) return [aside.shift()!];
+    const batch = nextBatch();
+    return batch.length > 0 ? batch : aside.splice(0, 1);
+  }
+
   async function take(): Promise<Waiting[]> {
     for (;;) {
-      const batch = nextBatch();
+      const batch = nextTurn();
       if (batch.length > 0 || (closed && seated.size === 0)) return batch;
       await new Promise<void>((resolve) => wake.push(resolve));
     }
@@ -125,6 +141,13 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
     putBack(batch) {
       queue = [...(batch as Seat[]).filter((seat) => !seat.settled()), ...queue];
       wakeLanes();
+    },
+    putAside(waiting) {
+      const seat = waiting as Seat;
+      setTimeout(() => {
+        aside.push(seat);
+        wakeLanes();
+      }, ASIDE_MS);
     },
     size: () => seated.size,
     close() {

@@ -1,6 +1,7 @@
 // What Prometheus may ask for. Labels are bounded: no id, no address, no text of a caller's choosing.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import type { Receipt } from "../inbox/receipt.ts";
+import type { Fault } from "../storage/faults.ts";
 
 export interface Metrics {
   readonly registry: Registry;
@@ -8,7 +9,7 @@ export interface Metrics {
   request(route: string, method: string, status: number, seconds: number): void;
   /** Rejections that the quarantine did not keep because too many came at once. */
   rejectionsDropped(count: number): void;
-  databaseFault(): void;
+  databaseFault(fault: Fault): void;
 }
 
 export interface MetricsOptions {
@@ -97,7 +98,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
   const faults = new Counter({
     name: "ukemi_db_faults_total",
-    help: "Faults met while storing events: lost connections, refused statements.",
+    help: "Faults met while storing events: infrastructure (connection lost, disk full), contention (locks), refused.",
+    labelNames: ["fault"],
     registers,
   });
 
@@ -117,6 +119,6 @@ export function createMetrics(options: MetricsOptions): Metrics {
       requestSeconds.observe({ route, method: known }, seconds);
     },
     rejectionsDropped: (count) => dropped.inc(count),
-    databaseFault: () => faults.inc(),
+    databaseFault: (fault) => faults.inc({ fault }),
   };
 }

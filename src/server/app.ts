@@ -69,11 +69,11 @@ function toProblem(error: Error, requestId: string, ukemi: Ukemi): Answer {
     return problem(error.code, requestId, { detail: error.message });
   }
   if (classifyFault(error) === "infrastructure") {
-    ukemi.logger.warn({ request_id: requestId, fault: describeFault(error) }, "the database is away");
+    ukemi.logger.warn({ request_id: requestId, error: describeFault(error) }, "the database is away");
     return problem("store_unavailable", requestId);
   }
   ukemi.logger.error(
-    { request_id: requestId, fault: describeFault(error), stack: error.stack },
+    { request_id: requestId, error: describeFault(error), stack: error.stack },
     "a fault in Ukemi",
   );
   return problem("internal", requestId);

@@ -39,7 +39,7 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   const onWebhook = createWebhookListener({
     receive: ukemi.receive,
     addressOf: createAddressOf(settings.trustedProxies),
-    onFault: (error) => ukemi.logger.error({ fault: describeFault(error) }, "a fault in Ukemi"),
+    onFault: (error) => ukemi.logger.error({ error: describeFault(error) }, "a fault in Ukemi"),
   });
   const onRequest = getRequestListener(createApp(ukemi, () => stopping).fetch, {
     overrideGlobalObjects: false,
@@ -102,8 +102,11 @@ function listen(server: Server, host: string, port: number): Promise<void> {
 function close(server: Server, drainTimeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs);
+    // a connection that was busy when the stop began is idle after its answer: node:http does not look again
+    const sweeper = setInterval(() => server.closeIdleConnections(), 50);
     server.close(() => {
       clearTimeout(timer);
+      clearInterval(sweeper);
       resolve();
     });
     server.closeIdleConnections();

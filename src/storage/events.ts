@@ -39,18 +39,25 @@ export interface StoredBatch {
   readonly databaseMs: number;
 }
 
+/** How long an insert waits for another transaction; longer is contention, and is tried again apart from the others. */
+const LOCK_TIMEOUT_MS = 100;
+
 const INSERT = `
-with durable as materialized (
-  -- a commit that is not flushed (and, with a standby, not replicated) must not be acknowledged; never weaken remote_apply
-  select case when current_setting('synchronous_commit') in ('off', 'local')
-    then set_config('synchronous_commit', 'on', true) end
+with settings as materialized (
+  -- both end with the transaction: a session's settings would be lost, or leak, behind a transaction pooler
+  select
+    -- a commit that is not flushed (and, with a standby, not replicated) must not be acknowledged; never weaken remote_apply
+    case when current_setting('synchronous_commit') in ('off', 'local')
+      then set_config('synchronous_commit', 'on', true) end as durable,
+    -- somebody else's uncommitted insert of the same event must not hold up its neighbours
+    set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true) as patience
 ),
 moment as materialized (
   select ukemi.now() as at
 ),
 arrived as materialized (
-  select *
-  from unnest(
+  select a.*
+  from settings, unnest( -- the settings first: they must hold before the first row is inserted
     $1::uuid[], $2::text[], $3::text[], $4::bool[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
     $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int4[], $14::bytea[], $15::text[], $16::text[]
   ) as a (
@@ -106,7 +113,6 @@ outcomes as (
 )
 select stored.id as stored, extract(epoch from moment.at) * 1000 as now_ms
 from moment
-cross join durable
 left join stored on true`;
 
 const FIND = `

@@ -4,7 +4,14 @@ import type { Settings } from "../options.ts";
 import { startEmbedded, type EmbeddedPostgres } from "./embedded/embedded.ts";
 import { classifyFault, describeFault } from "./faults.ts";
 import { migrate, readMigrations, readSchema, requireSchema } from "./migrate.ts";
-import { openPool, readServerFacts, requireDurable, type Pool, type ServerFacts } from "./postgres.ts";
+import {
+  closePool,
+  openPool,
+  readServerFacts,
+  requireDurable,
+  type Pool,
+  type ServerFacts,
+} from "./postgres.ts";
 import { makeBodyMonths } from "./upkeep.ts";
 
 /** An open store. */
@@ -35,7 +42,7 @@ export async function openStore(settings: StoreSettings, log: Log = () => {}): P
   const url = embedded?.url ?? settings.database!;
   const pool = openPool(url);
   const close = async () => {
-    await pool.end();
+    await closePool(pool);
     await embedded?.stop();
   };
   try {
@@ -53,7 +60,7 @@ export async function openStore(settings: StoreSettings, log: Log = () => {}): P
 
 /** Brings the schema up to date, over a connection that goes round a pooler where one is given. */
 export async function migrateStore(url: string, log: Log = () => {}): Promise<{ from: number; to: number }> {
-  const pool = openPool(url, { max: 1, name: "ukemi migrate" });
+  const pool = openPool(url, { max: 1, name: "ukemi migrate", queryTimeoutMs: 0 });
   try {
     const from = (await readSchema(pool).catch(unreachable)).version;
     const { version: to } = await migrate(pool, await readMigrations(), (migration) =>

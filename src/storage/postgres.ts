@@ -26,23 +26,40 @@ export interface Connection extends Queryable {
 export interface ConnectionLimits {
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
-  readonly lockTimeoutMs: number;
+}
+
+export interface PoolOptions {
+  /** @default 8 */
+  readonly max?: number;
+  /** As PostgreSQL shows it in pg_stat_activity. @default "ukemi" */
+  readonly name?: string;
+  /** After this time a statement is given up; 0 never. @default 30000 */
+  readonly queryTimeoutMs?: number;
 }
 
 /** Opens a pool. It connects when first used, and a broken idle connection never ends the process. */
-export function openPool(url: string, options: { max?: number; name?: string } = {}): Pool {
+export function openPool(url: string, options: PoolOptions = {}): Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max: options.max ?? 8,
     application_name: options.name ?? "ukemi",
     connectionTimeoutMillis: 5_000,
-    query_timeout: 30_000,
+    query_timeout: options.queryTimeoutMs ?? 30_000,
     keepAlive: true,
     allowExitOnIdle: true,
   });
   // an idle connection lost to a restart is replaced on the next use; without a listener it would end the process
   pool.on("error", () => {});
   return pool;
+}
+
+/** Closes the pool. What still runs after the grace is cut: a peer that went silent must not hold up a stop. */
+export async function closePool(pool: Pool, graceMs = 1000): Promise<void> {
+  const timer = setTimeout(() => {
+    for (const client of clientsOf(pool)) cut(client);
+  }, graceMs);
+  await pool.end();
+  clearTimeout(timer);
 }
 
 /** Opens one connection with its limits set. */
@@ -56,27 +73,43 @@ export async function connect(url: string, limits: ConnectionLimits): Promise<Co
   let lost: (() => void) | undefined;
   client.on("error", () => lost?.());
   client.on("end", () => lost?.());
-  await client.connect();
-  const pooled = await throughPooler(client);
-  // behind a transaction pooler a SET would leak into other people's transactions
-  if (!pooled) {
-    await client.query(
-      `set statement_timeout = ${limits.statementTimeoutMs}; set lock_timeout = ${limits.lockTimeoutMs}`,
-    );
+  const destroy = () => cut(client);
+  // `pg` watches only the sign-in: a peer that goes silent right after it would hold us for ever
+  const watchdog = setTimeout(destroy, limits.connectTimeoutMs);
+  let pooled: boolean;
+  try {
+    await client.connect();
+    pooled = await throughPooler(client);
+    // behind a transaction pooler a SET would leak into other people's transactions
+    if (!pooled) await client.query(`set statement_timeout = ${limits.statementTimeoutMs}`);
+  } catch (error) {
+    destroy();
+    throw error;
+  } finally {
+    clearTimeout(watchdog);
   }
   const query: Queryable["query"] = client.query.bind(client);
   return {
     pooled,
     query,
     onLost: (callback) => (lost = callback),
-    destroy: () => (client as unknown as WithStream).connection.stream.destroy(),
-    end: () => client.end(),
+    destroy,
+    async end() {
+      const timer = setTimeout(destroy, 1000); // a silent peer never answers the goodbye
+      await client.end();
+      clearTimeout(timer);
+    },
   };
 }
 
 /** `pg` has no public way to cut a connection whose peer is silent: `end()` would wait for it. */
-interface WithStream {
-  readonly connection: { readonly stream: { destroy(): void } };
+function cut(client: pg.ClientBase): void {
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+}
+
+/** Nor to see the clients of a pool, busy ones included. */
+function clientsOf(pool: Pool): readonly pg.ClientBase[] {
+  return (pool as unknown as { _clients: pg.ClientBase[] })._clients;
 }
 
 /** A pooler answers the handshake with a made-up process id; the statement runs in another backend. */

@@ -20,8 +20,11 @@ export async function makeBodyMonths(client: Queryable, ahead: number): Promise<
 
 /** Throws where an event could not be stored now. */
 export async function requireWritable(client: Queryable): Promise<void> {
-  const { rows } = await client.query<{ standby: boolean }>("select pg_is_in_recovery() as standby");
-  if (rows[0]?.standby) throw new UkemiError("store_unavailable", "The database is a read-only standby.");
+  const { rows } = await client.query<{ read_only: boolean }>(
+    "select current_setting('transaction_read_only') = 'on' as read_only",
+  );
+  if (rows[0]?.read_only)
+    throw new UkemiError("store_unavailable", "The database takes no writes: is it a standby?");
 }
 
 /** Facts for `ukemi doctor`. */

@@ -1,10 +1,11 @@
 // The network between the server and PostgreSQL goes silent, or is cut while a commit is under way.
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
-import { expectCivil, expectDrained, expectTold, poll, readKept, waitingEvents } from "../support/judge.ts";
+import { expectCivil, expectDrained, expectTold, readKept, waitingEvents } from "../support/judge.ts";
 import { proxyDatabase } from "../support/proxied.ts";
 import { createSender, inParallel, letters } from "../support/sender.ts";
 import { startServerProcess } from "../support/server.ts";
+import { until } from "../support/until.ts";
 
 const DEADLINE_MS = 1000;
 
@@ -59,7 +60,7 @@ test("holds what came while the line was silent, and stores it when it heals bef
   await sender.send(all[0]!);
   await proxy.set("black hole");
   const answers = Promise.all(all.slice(1).map((letter) => sender.send(letter)));
-  await poll(async () => (await waitingEvents(server.url)) === 49, "49 events that wait for their commit");
+  await until(async () => (await waitingEvents(server.url)) === 49, "49 events that wait for their commit");
   await proxy.set("pass");
   expect((await answers).map((answer) => [answer.status, answer.duplicate])).toEqual(
     all.slice(1).map(() => [204, false]),
@@ -73,7 +74,7 @@ test("resolves a commit whose answer was lost: stored again under the same ids, 
   await sender.send(first!);
   await proxy.set("lose answers");
   const answers = Promise.all(unknown.map((letter) => sender.send(letter)));
-  await poll(async () => (await readKept(pool)).size > 1, "a commit that the server has not heard of");
+  await until(async () => (await readKept(pool)).size > 1, "a commit that the server has not heard of");
   const committed = [...(await readKept(pool)).keys()].filter((eventId) => eventId !== first!.eventId);
   expect(sender.log, "nobody was told").toHaveLength(1);
   await proxy.set("pass");
@@ -112,7 +113,7 @@ test(
     proxy.delay(150);
     const first = sender.send(all[0]!);
     // signed in, and its first question answered, but the answer is still on its way
-    await poll(async () => {
+    await until(async () => {
       const { rows } = await pool.query(
         `select from pg_stat_activity
        where datname = current_database() and application_name = 'ukemi inbox' and query like '%pg_backend_pid%'`,

@@ -7,9 +7,10 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabaseClock, steadyMs } from "../../src/clock.ts";
 import { createDatabase } from "../support/database.ts";
 import { startTestServer } from "../support/in-process.ts";
-import { brief, expectDrained, expectTold, poll } from "../support/judge.ts";
+import { brief, expectDrained, expectTold } from "../support/judge.ts";
 import { createSender, letters, type Letter, type Sender } from "../support/sender.ts";
 import { startServerProcess } from "../support/server.ts";
+import { until } from "../support/until.ts";
 
 const HOUR_MS = 3_600_000;
 const realNow = Date.now.bind(Date);
@@ -106,7 +107,7 @@ test.skipIf(library === undefined)(
       await expectJudgedByRealTime(sender, honest.slice(step * 30, (step + 1) * 30), forged!);
       // its own log tells that the process did see the other time
       const off = () => Date.parse(/.*"time":"([^"]+)"/s.exec(server.output())![1]!) - realNow();
-      await poll(() => Math.abs(off() - Number(jump) * 1000) < 60_000, `a log line at ${jump} seconds`);
+      await until(() => Math.abs(off() - Number(jump) * 1000) < 60_000, `a log line at ${jump} seconds`);
       await expectTold(pool, sender.log);
     }
     await expectDrained(pool, honest, sender.log);

@@ -1,11 +1,12 @@
 // SIGTERM: what is under way is answered, what was told is stored, and the process ends in time.
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
-import { acknowledged, brief, expectDrained, expectTold, poll, waitingEvents } from "../support/judge.ts";
+import { acknowledged, brief, expectDrained, expectTold, waitingEvents } from "../support/judge.ts";
 import { proxyDatabase } from "../support/proxied.ts";
 import { lockEvents } from "../support/lock.ts";
 import { createSender, inParallel, letters } from "../support/sender.ts";
 import { startServerProcess, type ServerProcess } from "../support/server.ts";
+import { until } from "../support/until.ts";
 
 async function start(env: Record<string, string>): Promise<ServerProcess> {
   const server = await startServerProcess(env);
@@ -20,12 +21,12 @@ test("answers 100 requests that are under way when SIGTERM comes, then ends with
   const all = letters("drain", 100);
   const lock = await lockEvents(url);
   const answers = Promise.all(all.map((letter) => sender.send(letter)));
-  await poll(async () => (await waitingEvents(server.url)) === 100, "100 requests under way");
+  await until(async () => (await waitingEvents(server.url)) === 100, "100 requests under way");
   const exited = server.kill("SIGTERM");
-  await poll(() => server.output().includes('"msg":"stopping"'), "the server heard it");
+  await until(() => server.output().includes('"msg":"stopping"'), "the server heard it");
   const late = createSender(server.url, { keepAlive: false });
   const refused = async () => (await late.send(letters("late", 1)[0]!)).fault === "ECONNREFUSED";
-  await poll(refused, "new connections are refused");
+  await until(refused, "new connections are refused");
   await lock.release();
   expect(brief((await answers).filter((answer) => answer.status !== 204 || answer.duplicate))).toEqual([]);
   const answeredAt = performance.now();
@@ -90,7 +91,7 @@ test.each(AWAY)(
     await Promise.all(stored.map((letter) => sender.sendUntilTold(letter)));
     await proxy.set(mode);
     const answers = load === "busy" ? waiting.map((letter) => sender.send(letter)) : [];
-    await poll(async () => (await waitingEvents(server.url)) === answers.length, "they are under way");
+    await until(async () => (await waitingEvents(server.url)) === answers.length, "they are under way");
     if (load === "with a rejection to keep") {
       expect((await sender.send(waiting[0]!, { timestamp: 1 })).status).toBe(400);
     }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startFaultProxy, type FaultProxy } from "../../src/testing/index.ts";
-import { poll } from "../support/judge.ts";
+import { until } from "../support/until.ts";
 
 /** Answers every chunk with itself, and remembers what it heard. */
 async function startEcho(path?: string) {
@@ -43,7 +43,7 @@ async function openClient(proxy: FaultProxy) {
   client.on("error", (error: NodeJS.ErrnoException) => (fault = error.code ?? ""));
   const closed = once(client, "close").catch(() => {});
   client.write("hello ");
-  await poll(() => answered === "hello " || fault !== "", "an answer, or a fault");
+  await until(() => answered === "hello " || fault !== "", "an answer, or a fault");
   return { client, closed, answered: () => answered, fault: () => fault };
 }
 
@@ -59,7 +59,7 @@ test("passes both ways, also to a unix socket", async () => {
   expect(proxy.connections()).toBe(1);
   client.destroy();
   await closed;
-  await poll(() => proxy.connections() === 0, "the proxy lets go");
+  await until(() => proxy.connections() === 0, "the proxy lets go");
 });
 
 test("a black hole keeps sockets open, passes nothing, and delivers after the heal", async () => {
@@ -71,7 +71,7 @@ test("a black hole keeps sockets open, passes nothing, and delivers after the he
   expect(heard).toEqual(["hello "]);
   expect(fault()).toBe("");
   await proxy.set("pass");
-  await poll(() => answered() === "hello are you there?", "what was held arrives");
+  await until(() => answered() === "hello are you there?", "what was held arrives");
 });
 
 test("lost answers: the target hears, the client does not", async () => {
@@ -79,7 +79,7 @@ test("lost answers: the target hears, the client does not", async () => {
   const { client, answered } = await openClient(proxy);
   await proxy.set("lose answers");
   client.write("commit");
-  await poll(() => heard.includes("commit"), "the target hears");
+  await until(() => heard.includes("commit"), "the target hears");
   await moment();
   expect(answered()).toBe("hello ");
 });

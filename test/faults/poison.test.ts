@@ -1,10 +1,11 @@
 // One event that the database refuses must not take its neighbours with it, nor vanish.
 import { expect, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
-import { expectDrained, expectTold, poll, waitingEvents } from "../support/judge.ts";
+import { expectDrained, expectTold, waitingEvents } from "../support/judge.ts";
 import { startTestServer } from "../support/in-process.ts";
 import { lockEvents } from "../support/lock.ts";
 import { createSender, letters } from "../support/sender.ts";
+import { until } from "../support/until.ts";
 
 test("refuses the one poisonous event of a batch of 50, and stores the other 49", async () => {
   const { url, pool } = await createDatabase();
@@ -23,9 +24,9 @@ test("refuses the one poisonous event of a batch of 50, and stores the other 49"
   // while the only lane waits with the plug for a lock, the 50 gather: they are the next batch
   const lock = await lockEvents(url);
   const plugged = sender.send(plug!);
-  await poll(async () => (await waitingForLocks()) === 1, "the lane waits for the lock");
+  await until(async () => (await waitingForLocks()) === 1, "the lane waits for the lock");
   const answers = Promise.all(batch.map((letter) => sender.send(letter)));
-  await poll(async () => (await waitingEvents(server.url)) === 51, "the other 50 wait behind it");
+  await until(async () => (await waitingEvents(server.url)) === 51, "the other 50 wait behind it");
   await lock.release();
 
   expect((await plugged).status).toBe(204);
@@ -42,7 +43,7 @@ test("refuses the one poisonous event of a batch of 50, and stores the other 49"
 
   const quarantined =
     "select reason, diagnosis, convert_from(body_sample, 'UTF8') as body from ukemi.rejections";
-  await poll(async () => (await pool.query(quarantined)).rows.length > 0, "the poison in quarantine");
+  await until(async () => (await pool.query(quarantined)).rows.length > 0, "the poison in quarantine");
   expect((await pool.query(quarantined)).rows).toEqual([
     {
       reason: "store_refused",

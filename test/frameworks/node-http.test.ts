@@ -2,9 +2,9 @@
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { sampleEvent } from "../../src/testing/sample-events.ts";
-import { until } from "../support/deliver.ts";
 import { createTestUkemi, listen } from "./in-process.ts";
 import { post, storedBodies } from "./receives.ts";
+import { until } from "../support/until.ts";
 
 const body = sampleEvent("payment_intent.succeeded", { id: "evt_1" });
 
@@ -38,7 +38,7 @@ test("answers 503 while the database is away, and 500 where the application's ow
   const failed = await post(await listen(ukemi.nodeReceiver("stripe", { address })), body);
   expect(failed.status).toBe(500);
   expect(await failed.json()).toMatchObject({ code: "internal" });
-  expect(lines("error")).toContainEqual(expect.objectContaining({ fault: "no address today" }));
+  expect(lines("error")).toContainEqual(expect.objectContaining({ error: "no address today" }));
   expect(await storedBodies(pool)).toEqual({});
 });
 

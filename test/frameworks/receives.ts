@@ -4,9 +4,9 @@ import type { Pool } from "../../src/storage/postgres.ts";
 import { sampleEvent } from "../../src/testing/sample-events.ts";
 import { signStripe } from "../../src/testing/sign.ts";
 import { createDatabase } from "../support/database.ts";
-import { until } from "../support/deliver.ts";
 import { SECRET } from "../support/server.ts";
 import type { RunningExample } from "./example.ts";
+import { until } from "../support/until.ts";
 
 export interface Framework {
   /** Starts the example on the database; it ends with the test. */

@@ -37,16 +37,3 @@ export async function deliver(
     return { eventId, status: 0, duplicate: false, messageId: null };
   }
 }
-
-/** Waits until the condition holds; fails loudly when it does not in time. */
-export async function until(
-  condition: () => boolean | Promise<boolean>,
-  what: string,
-  timeoutMs = 15_000,
-): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

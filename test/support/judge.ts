@@ -95,19 +95,6 @@ export function expectCivil(log: readonly Answered[], durationMsMax: number): vo
   ).toEqual([]);
 }
 
-/** Asks until the condition holds, with a pause between so that the server under test keeps the processor. */
-export async function poll(
-  condition: () => boolean | Promise<boolean>,
-  what: string,
-  timeoutMs = 15_000,
-): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 /** How many events wait for a commit in this server, by its own metrics. */
 export async function waitingEvents(url: string): Promise<number> {
   const metrics = await (await fetch(`${url}/metrics`)).text();

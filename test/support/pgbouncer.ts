@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { openPool } from "../../src/storage/postgres.ts";
-import { until } from "./deliver.ts";
 import { freePort } from "./port.ts";
 import { proxyDatabase } from "./proxied.ts";
+import { until } from "./until.ts";
 
 /** Where `npm test` unpacked what it fetched from Debian. */
 const TOOLS = process.env.UKEMI_TEST_TOOLS ?? "node_modules/.cache/ukemi-debian";

@@ -4,7 +4,7 @@ import { storeEvents, type NewEvent, type StoredBatch } from "../../src/storage/
 import { uuidv7 } from "../../src/storage/ids.ts";
 import { connect, type Connection, type Pool } from "../../src/storage/postgres.ts";
 
-export const LIMITS = { connectTimeoutMs: 5000, statementTimeoutMs: 10_000, lockTimeoutMs: 5000 };
+export const LIMITS = { connectTimeoutMs: 5000, statementTimeoutMs: 10_000 };
 
 /** An event that is ready to be stored. */
 export function newEvent(eventId: string, changes: Partial<NewEvent> = {}): NewEvent {
