@@ -3,10 +3,16 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 
+/** Where they are unpacked. */
+export const DEBIAN_FOLDER = "node_modules/.cache/ukemi-debian";
+
+/** Where Debian keeps this machine's libraries. */
+export const DEBIAN_LIBRARIES = `usr/lib/${{ x64: "x86_64", arm64: "aarch64" }[process.arch] ?? process.arch}-linux-gnu`;
+
 /** Which test needs what: the file that shows it is there, and the packages it comes from. */
 const TOOLS = [
   {
-    file: "usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
+    file: `${DEBIAN_LIBRARIES}/faketime/libfaketime.so.1`,
     packages: ["libfaketime"],
     test: "the clock of a whole process jumping (libfaketime)",
   },
@@ -17,13 +23,13 @@ const TOOLS = [
   },
 ];
 
-const FOLDER = resolve("node_modules/.cache/ukemi-debian");
+const FOLDER = resolve(DEBIAN_FOLDER);
 
-/** Fetches what is missing; returns the folder, and a line for each test that will not run. */
+/** Fetches what is missing; returns a line for each test that will not run. */
 export function fetchDebianTools() {
   const absent = () => TOOLS.filter((tool) => !existsSync(join(FOLDER, tool.file)));
   if (absent().length > 0 && existsSync("/usr/bin/apt-get")) fetch(absent().flatMap((tool) => tool.packages));
-  return { folder: FOLDER, missing: absent().map((tool) => tool.test) };
+  return absent().map((tool) => tool.test);
 }
 
 function fetch(packages) {

@@ -83,9 +83,7 @@ async function onAnotherPostgres() {
   rmSync(data, { recursive: true, force: true });
 }
 
-const tools = fetchDebianTools();
-notRun.push(...tools.missing);
-baseEnv.UKEMI_TEST_TOOLS = tools.folder;
+notRun.push(...fetchDebianTools());
 
 step("format", () => command([bin("oxfmt", "bin/oxfmt"), "--check", "."]));
 step("lint", () => command([bin("oxlint", "bin/oxlint"), "--type-aware", "--deny-warnings"]));

@@ -1,5 +1,4 @@
 // The process's clock jumps: signatures are judged by the database's clock, so honest events keep coming in.
-import { readdirSync, existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import { startTestServer } from "../support/in-process.ts";
 import { brief, expectDrained, expectTold } from "../support/judge.ts";
 import { createSender, letters, type Letter, type Sender } from "../support/sender.ts";
 import { startServerProcess } from "../support/server.ts";
+import { debianFile } from "../support/tools.ts";
 import { until } from "../support/until.ts";
 
 const HOUR_MS = 3_600_000;
@@ -77,12 +77,7 @@ test.each([HOUR_MS, -HOUR_MS])("accepts honest events after a jump of the proces
   expect(rows, "received at the database's time").toEqual([{ odd: 0 }]);
 });
 
-const library = existsSync("/usr/lib")
-  ? readdirSync("/usr/lib")
-      .map((folder) => join("/usr/lib", folder, "faketime/libfaketime.so.1"))
-      .find((path) => existsSync(path))
-  : undefined;
-if (library === undefined) console.log("libfaketime not found: that part was not run");
+const library = debianFile("LIBRARIES/faketime/libfaketime.so.1");
 
 test.skipIf(library === undefined)(
   "a server process lives through jumps of its clock of an hour, both ways",

@@ -8,12 +8,11 @@ import { onTestFinished } from "vitest";
 import { openPool } from "../../src/storage/postgres.ts";
 import { freePort } from "./port.ts";
 import { proxyDatabase } from "./proxied.ts";
+import { debianFile } from "./tools.ts";
 import { until } from "./until.ts";
 
-/** Where `npm test` unpacked what it fetched from Debian. */
-const TOOLS = process.env.UKEMI_TEST_TOOLS ?? "node_modules/.cache/ukemi-debian";
-
-export const poolerProgram = join(TOOLS, "usr/sbin/pgbouncer");
+/** Undefined where it could not be fetched. */
+export const poolerProgram = debianFile("usr/sbin/pgbouncer");
 
 /** Starts the pooler in transaction mode with two server connections; returns the connection string through it. */
 export async function startPooler(url: string): Promise<string> {
@@ -31,9 +30,9 @@ export async function startPooler(url: string): Promise<string> {
   );
   // pgbouncer refuses to run as root; whoever it runs as must be able to read it
   const program = join(folder, "pgbouncer");
-  await copyFile(poolerProgram, program);
+  await copyFile(poolerProgram!, program);
   for (const library of ["libevent-2.1.so.7", "libcares.so.2"]) {
-    await copyFile(join(TOOLS, "usr/lib/x86_64-linux-gnu", library), join(folder, library));
+    await copyFile(debianFile(`LIBRARIES/${library}`)!, join(folder, library));
   }
   await chmod(folder, 0o755);
   const child = spawn(program, [join(folder, "pooler.ini")], {
