@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { createDatabaseClock, sleep, steadyMs } from "./clock.ts";
+import { createDatabaseClock, inTime, sleep, steadyMs } from "./clock.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -33,4 +33,13 @@ test("ends a sleep early when the signal fires", async () => {
   controller.abort();
   await slept;
   await sleep(60_000, controller.signal);
+});
+
+test("gives work its time, and asks what to do only when it is late", async () => {
+  const late = vi.fn(() => "late");
+  expect(await inTime(Promise.resolve("done"), 10, late)).toBe("done");
+  await expect(inTime(Promise.reject(new Error("failed")), 10, late)).rejects.toThrow("failed");
+  await sleep(20);
+  expect(late).not.toHaveBeenCalled();
+  expect(await inTime(new Promise<string>(() => {}), 10, late)).toBe("late");
 });

@@ -43,3 +43,14 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener("abort", done, { once: true });
   });
 }
+
+/** Waits for the work, but no longer than so many milliseconds; `late` then decides what comes of it. */
+export async function inTime<T>(work: Promise<T>, ms: number, late: () => T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const time = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms))).then(late);
+  try {
+    return await Promise.race([work, time]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

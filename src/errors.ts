@@ -121,6 +121,16 @@ export const catalogue = {
     retryable: true,
     remedy: "Check DATABASE_URL, that the server runs, and that this machine may connect.",
   },
+  permission_denied: {
+    title: "The database user lacks a right",
+    retryable: false,
+    remedy: "Connect as the owner of the database, or grant the right that the message names.",
+  },
+  database_read_only: {
+    title: "The database takes no writes",
+    retryable: true,
+    remedy: "Point DATABASE_URL at the primary, not at a standby.",
+  },
   postgres_unsupported: {
     title: "This PostgreSQL cannot be used",
     retryable: false,
@@ -171,10 +181,20 @@ export const catalogue = {
     retryable: true,
     remedy: "Free space on the disk that holds the data folder, then start again.",
   },
-  address_in_use: {
-    title: "The port is taken",
+  data_folder_unusable: {
+    title: "The data folder cannot be used",
+    retryable: false,
+    remedy: "Give this user the right to read and write it, or choose another with --data.",
+  },
+  cannot_listen: {
+    title: "The server cannot listen there",
     retryable: true,
-    remedy: "Stop the other process, or choose another port with --port.",
+    remedy: "Choose another --port or --host, or stop the process that has the port.",
+  },
+  server_unreachable: {
+    title: "No server answers",
+    retryable: true,
+    remedy: "Start one (npm start in a clone, or npx ukemi dev), or name another with --url.",
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

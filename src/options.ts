@@ -1,8 +1,16 @@
 // Every option once: what it means, its unit, its default, its flag and its environment variable.
 import { UkemiError } from "./errors.ts";
 
+/** What values an option takes, from text and from code. */
+interface Kind<T> {
+  readonly parse: (text: string) => unknown;
+  readonly accepts: (value: unknown) => value is T;
+  /** Completes the sentence "PORT …". */
+  readonly expected: string;
+}
+
 /** How one option is declared. */
-interface Declaration<T> {
+interface Declaration<T> extends Kind<T> {
   /** What it means, for help texts and the reference. Begins with a capital, ends with a full stop. */
   readonly text: string;
   readonly default: T;
@@ -11,79 +19,88 @@ interface Declaration<T> {
   readonly flag?: string;
   /** Never shown: not in logs, not by `doctor`. */
   readonly secret?: true;
-  /** Reads the value from text; throws a plain Error that says what is expected. */
-  readonly parse: (text: string) => T;
 }
 
-function option<T>(parse: (text: string) => T, declaration: Omit<Declaration<T>, "parse">): Declaration<T> {
-  return { ...declaration, parse };
+function option<T>(kind: Kind<T>, declaration: Omit<Declaration<T>, keyof Kind<T>>): Declaration<T> {
+  return { ...kind, ...declaration };
 }
 
-const text = (value: string): string => {
-  if (value.trim() === "") throw new Error("must not be blank");
-  return value;
+const TEXT: Kind<string> = {
+  parse: (text) => text,
+  accepts: (value): value is string => typeof value === "string" && value.trim() !== "",
+  expected: "must be text that is not blank",
 };
 
-const list = (value: string): readonly string[] =>
-  value
-    .split(",")
-    .map((item) => item.trim())
-    .filter(Boolean);
-
-const flag = (value: string): boolean => {
-  if (["1", "true", "yes", "on"].includes(value.toLowerCase())) return true;
-  if (["0", "false", "no", "off", ""].includes(value.toLowerCase())) return false;
-  throw new Error("must be true or false");
+const URL_OF_POSTGRES: Kind<string> = {
+  parse: (text) => text,
+  accepts: (value): value is string => typeof value === "string" && /^postgres(?:ql)?:\/\//.test(value),
+  expected: "must begin with postgres:// or postgresql://",
 };
 
-const whole =
-  (min: number, max: number) =>
-  (value: string): number => {
-    const number = Number(value);
-    if (!Number.isInteger(number) || value.trim() === "" || number < min || number > max) {
-      throw new Error(`must be a whole number from ${min} to ${max}`);
-    }
-    return number;
-  };
+const LIST: Kind<readonly string[]> = {
+  parse: (text) => text.split(",").flatMap((item) => item.trim() || []),
+  accepts: (value): value is string[] => Array.isArray(value) && value.every((item) => TEXT.accepts(item)),
+  expected: "must be a list of texts",
+};
 
-const oneOf =
-  <T extends string>(...allowed: readonly T[]) =>
-  (value: string): T => {
-    const found = allowed.find((item) => item === value);
-    if (found === undefined) throw new Error(`must be one of ${allowed.join(", ")}`);
-    return found;
-  };
+const FLAG: Kind<boolean> = {
+  parse: (text) =>
+    ({ true: true, 1: true, yes: true, on: true, false: false, 0: false, no: false, off: false })[
+      text.toLowerCase()
+    ],
+  accepts: (value) => typeof value === "boolean",
+  expected: "must be true or false",
+};
+
+const whole = (min: number, max: number): Kind<number> => ({
+  parse: (text) => (text.trim() === "" ? undefined : Number(text)),
+  accepts: (value): value is number =>
+    Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+  expected: `must be a whole number from ${min} to ${max}`,
+});
+
+const oneOf = <T extends string>(allowed: readonly T[]): Kind<T> => ({
+  parse: (text) => text,
+  accepts: (value): value is T => allowed.some((item) => item === value),
+  expected: `must be one of ${allowed.join(", ")}`,
+});
+
+/** An option that may be left out. */
+const optional = <T>({ accepts, ...kind }: Kind<T>): Kind<T | undefined> => ({
+  ...kind,
+  accepts: (value): value is T | undefined => value === undefined || accepts(value),
+});
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 /** The declarations, in the order a reader meets them. */
 export const OPTIONS = {
-  database: option<string | undefined>(postgresUrl, {
+  database: option(optional(URL_OF_POSTGRES), {
     text: "Connection string of the PostgreSQL to use. Unset: an embedded PostgreSQL in the data folder.",
     default: undefined,
     env: "DATABASE_URL",
     flag: "database",
     secret: true,
   }),
-  directUrl: option<string | undefined>(postgresUrl, {
+  directUrl: option(optional(URL_OF_POSTGRES), {
     text: "Connection string that goes round a transaction pooler. Used for migrations, and later for LISTEN and session locks.",
     default: undefined,
     env: "UKEMI_DIRECT_URL",
     secret: true,
   }),
-  data: option(text, {
+  data: option(TEXT, {
     text: "Folder for the embedded PostgreSQL and other local state.",
     default: ".ukemi",
     env: "UKEMI_DATA",
     flag: "data",
   }),
-  migrate: option(flag, {
+  migrate: option(FLAG, {
     text: "Bring the schema up to date at start. The embedded PostgreSQL is always brought up to date.",
     default: false,
     env: "UKEMI_MIGRATE",
     flag: "migrate",
   }),
-  host: option(text, {
+  host: option(TEXT, {
     text: "Address to listen on.",
     default: "127.0.0.1",
     env: "UKEMI_HOST",
@@ -95,19 +112,19 @@ export const OPTIONS = {
     env: "UKEMI_PORT",
     flag: "port",
   }),
-  adminToken: option<string | undefined>(text, {
+  adminToken: option(optional(TEXT), {
     text: "Bearer token for /api/v1, and for /metrics when not asked from this machine. Needed to listen beyond loopback.",
     default: undefined,
     env: "UKEMI_ADMIN_TOKEN",
     secret: true,
   }),
-  stripeSecrets: option<readonly string[]>(list, {
+  stripeSecrets: option(LIST, {
     text: "Signing secrets of the Stripe endpoint, separated by commas while one is being rolled.",
     default: [],
     env: "STRIPE_WEBHOOK_SECRET",
     secret: true,
   }),
-  trustedProxies: option<readonly string[]>(list, {
+  trustedProxies: option(LIST, {
     text: "Addresses or ranges of reverse proxies whose X-Forwarded-For is believed, separated by commas.",
     default: [],
     env: "UKEMI_TRUSTED_PROXIES",
@@ -173,12 +190,12 @@ export const OPTIONS = {
     default: 10_000,
     env: "UKEMI_DRAIN_TIMEOUT_MS",
   }),
-  allowUnsafeDurability: option(flag, {
+  allowUnsafeDurability: option(FLAG, {
     text: "Accept a PostgreSQL that runs with fsync = off. Acknowledged events may then be lost.",
     default: false,
     env: "UKEMI_ALLOW_UNSAFE_DURABILITY",
   }),
-  logLevel: option(oneOf(...LOG_LEVELS), {
+  logLevel: option(oneOf(LOG_LEVELS), {
     text: "Least level that is logged: trace, debug, info, warn, error, fatal or silent.",
     default: "info",
     env: "LOG_LEVEL",
@@ -222,31 +239,34 @@ export function readSettings(
     const fromEnv = declaration.env === undefined ? undefined : env[declaration.env] || undefined;
     const raw = given ?? fromEnv;
     origins[name] = given !== undefined ? "flag" : fromEnv !== undefined ? "env" : "default";
-    values[name] = declaration.default;
-    if (raw === undefined) continue;
-    const label = given === undefined ? declaration.env! : `--${declaration.flag}`;
-    try {
-      values[name] = declaration.parse(raw);
-    } catch (error) {
-      // the value itself is not quoted: it may be a secret
-      faults.push(`${label} ${error instanceof Error ? error.message : "is not valid"}.`);
-    }
+    const value = raw === undefined ? declaration.default : declaration.parse(raw);
+    values[name] = value;
+    const label = given === undefined ? declaration.env : `--${declaration.flag}`;
+    // the value itself is not quoted: it may be a secret
+    if (!declaration.accepts(value)) faults.push(`${label} ${declaration.expected}.`);
   }
   if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
   return { settings: values as Settings, origins: origins as Record<OptionName, Origin> };
 }
 
+/** Throws, naming every fault, unless each value is one that its option takes. */
+export function checkSettings(settings: Settings): void {
+  const faults = OPTION_NAMES.flatMap((name) => {
+    const declaration: Declaration<unknown> = OPTIONS[name];
+    return declaration.accepts(settings[name]) ? [] : [`${name} ${declaration.expected}.`];
+  });
+  if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
+}
+
+/** How a value that is not set is shown. */
+export const UNSET = "(not set)";
+
 /** A value as it may be shown: secrets only as "set". */
 export function showOption(name: OptionName, value: unknown): string {
   const declaration: Declaration<unknown> = OPTIONS[name];
   const unset = value === undefined || (Array.isArray(value) && value.length === 0);
-  if (unset) return "(not set)";
+  if (unset) return UNSET;
   if (declaration.secret) return Array.isArray(value) ? `(${value.length} set, hidden)` : "(set, hidden)";
   if (Array.isArray(value)) return value.join(",");
   return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function postgresUrl(value: string): string {
-  if (!/^postgres(ql)?:\/\//.test(value)) throw new Error("must begin with postgres:// or postgresql://");
-  return value;
 }

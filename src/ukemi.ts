@@ -1,6 +1,6 @@
 // Wires the rooms together: a store, the sources, the inbox, and what is observed of them.
 import type { IncomingMessage } from "node:http";
-import { createDatabaseClock, sleep } from "./clock.ts";
+import { createDatabaseClock, inTime } from "./clock.ts";
 import { UkemiError } from "./errors.ts";
 import { createGroupCommit, type GroupCommit } from "./inbox/group-commit.ts";
 import { createFetchReceiver, type FetchReceiverOptions } from "./inbox/fetch.ts";
@@ -13,19 +13,19 @@ import type { Delivery } from "./inbox/delivery.ts";
 import { createReceive, type OpenSource } from "./inbox/receive.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
-import { DEFAULTS, type Settings } from "./options.ts";
+import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
 import { storeEvents } from "./storage/events.ts";
 import { describeFault } from "./storage/faults.ts";
-import { MONTHS_AHEAD, openStore, type Store } from "./storage/open.ts";
+import { createStoreKeeper } from "./storage/keeper.ts";
+import type { Store } from "./storage/open.ts";
 import { connect } from "./storage/postgres.ts";
 import { keepRejections } from "./storage/rejections.ts";
-import { makeBodyMonths, requireWritable, sampleClock } from "./storage/upkeep.ts";
 import { VERSION } from "./version.ts";
 
 /** Options of createUkemi: any setting, and who may send. */
-export interface UkemiOptions extends Partial<Settings> {
+export interface UkemiOptions extends Partial<Omit<Settings, "stripeSecrets">> {
   /** The sources by name; the name is the last part of the webhook's URL. */
   readonly sources: Readonly<Record<string, Source>>;
   /** @default JSON lines on standard output */
@@ -37,9 +37,9 @@ export interface Ukemi {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Opens the store and checks it. Called by itself when the first delivery comes. */
+  /** Opens the store and checks it, or throws an error that says what to do. The first delivery does it too. */
   start(): Promise<void>;
-  /** Answers what is under way, then lets go of the store. */
+  /** Answers what is under way, then lets go of the store. Safe to call more than once; there is no way back. */
   stop(): Promise<void>;
   /** Receives one delivery: the door that every server face uses. */
   receive(delivery: Delivery): Promise<Answer>;
@@ -56,56 +56,46 @@ export interface Ukemi {
   check(): Promise<void>;
 }
 
-const UPKEEP_MS = 15_000;
+const BATCH_BYTES_MAX = 8 * 1024 * 1024;
+const CONNECT_TIMEOUT_MS_MAX = 2000;
+const QUARANTINE = { perInterval: 50, intervalMs: 1000 };
 const STOP_GRACE_MS = 1000;
-const MONTHS_EVERY_MS = 6 * 60 * 60_000;
 
 /** Makes a Ukemi. Nothing is opened until start() or the first delivery. */
 export function createUkemi(options: UkemiOptions): Ukemi {
   const { sources, logger: givenLogger, ...given } = options;
-  const settings: Settings = { ...DEFAULTS, ...withoutUndefined(given) };
+  const settings = completeSettings(given);
   const logger = givenLogger ?? createLogger(settings.logLevel);
   const clock = createDatabaseClock();
+  const keeper = createStoreKeeper(settings, clock, (level, message, fields) =>
+    logger[level](fields ?? {}, message),
+  );
   const metrics = createMetrics({ version: VERSION, waiting: () => inbox.waiting(), skewMs: clock.skewMs });
-  const ending = new AbortController();
-  let store: Store | undefined;
-  let starting: Promise<void> | undefined;
-  let upkeep: Promise<void> | undefined;
 
-  const openStoreOnce = (): Store => {
-    if (!store) throw new UkemiError("store_unavailable", "The store is not open: call start() first.");
-    return store;
-  };
   const inbox: GroupCommit = createGroupCommit({
     ...settings,
     deadlineMs: settings.commitDeadlineMs,
-    batchBytesMax: 8 * 1024 * 1024,
+    batchBytesMax: BATCH_BYTES_MAX,
     async connect() {
-      const connection = await connect(openStoreOnce().url, {
-        connectTimeoutMs: Math.min(2000, settings.commitDeadlineMs),
+      const { url } = await keeper.open();
+      const connection = await connect(url, {
+        connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS_MAX, settings.commitDeadlineMs),
         statementTimeoutMs: settings.commitDeadlineMs,
       });
-      return {
-        store: (events) => storeEvents(connection, events),
-        onLost: connection.onLost,
-        destroy: connection.destroy,
-        end: connection.end,
-      };
+      return { ...connection, store: (events) => storeEvents(connection, events) };
     },
     onCommit: clock.sample,
-    onFault(message, fault) {
+    onFault({ fault, doing, error, failures }) {
       metrics.databaseFault(fault);
-      // a lock is tried for again many times a second
-      logger[fault === "contention" ? "debug" : "warn"](
-        { fault, error: message },
-        "a commit of received events failed",
-      );
+      // the first of a row is news; a lock, and a database that stays away, are tried for again many times
+      const level = fault === "contention" || failures > 1 ? "debug" : "warn";
+      logger[level]({ fault, error: describeFault(error), waiting: inbox.waiting() }, `${doing} failed`);
     },
+    onRecovery: (afterMs) => logger.info({ after_ms: Math.round(afterMs) }, "the database is back"),
   });
   const quarantine = createQuarantine({
-    write: (rejections) => keepRejections(openStoreOnce().pool, rejections, settings.rejectionRowsMax),
-    perInterval: 50,
-    intervalMs: 1000,
+    ...QUARANTINE,
+    write: (rejections) => keepRejections(keeper.current().pool, rejections, settings.rejectionRowsMax),
     onFault: (error) => logger.warn({ error: describeFault(error) }, "rejections could not be kept"),
     onDropped: metrics.rejectionsDropped,
   });
@@ -122,70 +112,45 @@ export function createUkemi(options: UkemiOptions): Ukemi {
     },
   });
 
-  async function open(): Promise<void> {
-    store = await openStore(settings, (message, fields) => logger.info(fields ?? {}, message));
-    await sampleClock(store.pool, clock);
-    upkeep = keepUp(store, ending.signal);
-  }
-
-  /** Regular duties: the database's time, and the months of bodies. A fault only means that the next round tries again. */
-  async function keepUp({ pool }: Store, signal: AbortSignal): Promise<void> {
-    for (let round = 1; !signal.aborted; round++) {
-      await sleep(UPKEEP_MS, signal);
-      if (signal.aborted) return;
-      try {
-        await sampleClock(pool, clock);
-        if ((round * UPKEEP_MS) % MONTHS_EVERY_MS === 0) await makeBodyMonths(pool, MONTHS_AHEAD);
-      } catch (error) {
-        logger.warn({ error: describeFault(error) }, "upkeep failed");
-      }
-    }
-  }
-
-  function start(): Promise<void> {
-    starting ??= open().catch((error: unknown) => {
-      starting = undefined; // the next delivery tries again
-      throw error;
-    });
-    return starting;
+  let stopping: Promise<void> | undefined;
+  async function stopAll(): Promise<void> {
+    await inbox.stop();
+    const kept = quarantine.stop();
+    await inTime(kept, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
+    await keeper.close();
+    await kept;
   }
 
   return {
     settings,
     logger,
     metrics,
-    start,
     receive,
-    store: openStoreOnce,
-    check: () => requireWritable(openStoreOnce().pool),
+    start: async () => void (await keeper.open()),
+    store: keeper.current,
+    check: () => keeper.check(settings.commitDeadlineMs),
     receiver(source, receiverOptions) {
       requireSource(sources, source);
-      return createFetchReceiver({ source, receive, start }, receiverOptions);
+      return createFetchReceiver({ source, receive }, receiverOptions);
     },
     nodeReceiver(source, receiverOptions) {
       requireSource(sources, source);
       return createNodeReceiver({
         receive,
-        start,
         source: () => source,
         address: receiverOptions?.address ?? peerAddress(settings.trustedProxies),
-        onFault(error) {
-          const fault = error instanceof UkemiError ? error.message : describeFault(error);
-          logger.error({ source, fault }, "a fault while receiving");
-        },
+        onFault: (error) => logger.error({ source, error: describeFault(error) }, "a fault while receiving"),
       });
     },
-    async stop() {
-      await starting?.catch(() => {});
-      ending.abort();
-      await inbox.stop();
-      const finishing = Promise.all([quarantine.stop(), upkeep]);
-      await Promise.race([finishing, sleep(STOP_GRACE_MS)]);
-      await store?.close(); // what still waits for a silent database is cut
-      await finishing;
-      store = undefined;
-    },
+    stop: () => (stopping ??= stopAll()),
   };
+}
+
+/** Fills in the defaults, and refuses what could not work. */
+function completeSettings(given: Partial<Settings>): Settings {
+  const settings = { ...DEFAULTS, ...withoutUnset(given) };
+  checkSettings(settings);
+  return settings;
 }
 
 function requireSource(sources: Readonly<Record<string, Source>>, name: string): void {
@@ -213,6 +178,9 @@ function openSources(sources: Readonly<Record<string, Source>>): Map<string, Ope
   return open;
 }
 
-function withoutUndefined<T extends object>(options: T): Partial<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
+/** A variable that is set but blank means the same as none: `database: process.env.DATABASE_URL`. */
+function withoutUnset<T extends object>(options: T): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined && value !== ""),
+  ) as Partial<T>;
 }

@@ -1,7 +1,8 @@
 // The signing secret that `ukemi dev` makes up, kept in the data folder so that `ukemi send` can sign with it.
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { UkemiError } from "../errors.ts";
 
 const FILE = "dev-secret";
 
@@ -9,14 +10,32 @@ const FILE = "dev-secret";
 export async function devSecret(data: string): Promise<string> {
   const found = await readDevSecret(data);
   if (found !== undefined) return found;
-  await mkdir(data, { recursive: true });
   const secret = `whsec_${randomBytes(24).toString("hex")}`;
-  await writeFile(join(data, FILE), `${secret}\n`, { mode: 0o600 });
+  try {
+    await mkdir(data, { recursive: true });
+    await writeFile(join(data, FILE), `${secret}\n`, { mode: 0o600 });
+  } catch (error) {
+    throw unusable(data, error);
+  }
   return secret;
 }
 
 /** Reads the secret of this data folder; undefined where `ukemi dev` never ran on it. */
 export async function readDevSecret(data: string): Promise<string | undefined> {
-  const text = await readFile(join(data, FILE), "utf8").catch(() => "");
-  return text.trim() || undefined;
+  try {
+    return (await readFile(join(data, FILE), "utf8")).trim() || undefined;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw unusable(data, error);
+  }
+}
+
+function unusable(data: string, error: unknown): UkemiError {
+  return new UkemiError("data_folder_unusable", `${resolve(data)} cannot be used: ${codeOf(error)}.`, {
+    cause: error,
+  });
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "unknown error";
 }

@@ -1,11 +1,14 @@
-// The checks behind `ukemi doctor`: each gives one finding, none of them changes anything.
+// The checks behind `ukemi doctor`: each gives a finding of its own, and none of them changes anything.
+import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
+import { join } from "node:path";
 import { UkemiError } from "../errors.ts";
 import type { Settings } from "../options.ts";
+import { fingerprint } from "../sources/signature.ts";
 import { startEmbedded } from "../storage/embedded/embedded.ts";
-import { describeFault } from "../storage/faults.ts";
 import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts";
-import { openPool, readServerFacts, type Pool, type ServerFacts } from "../storage/postgres.ts";
+import { explain } from "../storage/open.ts";
+import { closePool, openPool, readServerFacts, type Pool, type ServerFacts } from "../storage/postgres.ts";
 import { readHealth } from "../storage/upkeep.ts";
 
 /** What one check found, and what to do about it. */
@@ -30,65 +33,90 @@ const bad = (check: string, found: string, remedy: string): Finding => ({
   remedy,
 });
 
-/** Runs every check. The embedded server is started for it where none runs, and stopped again. */
+/** Runs every check. The embedded server is started for it where it has been set up and none runs, and stopped again. */
 export async function diagnose(settings: Settings): Promise<Finding[]> {
-  const findings: Finding[] = [checkSecrets(settings), checkAccess(settings), await checkDisk(settings)];
-  try {
-    const embedded =
-      settings.database === undefined ? await startEmbedded({ data: settings.data }) : undefined;
-    const pool = openPool(embedded?.url ?? settings.database!, { max: 2, name: "ukemi doctor" });
-    try {
-      findings.unshift(...(await checkServer(pool, settings)));
-    } finally {
-      await pool.end();
-      await embedded?.stop();
-    }
-  } catch (error) {
-    const remedy =
-      error instanceof UkemiError ? error.remedy : "Check DATABASE_URL, and that the server runs.";
-    const found = error instanceof UkemiError ? error.message : `cannot be reached: ${describeFault(error)}`;
-    findings.unshift(bad("store", found, remedy));
-  }
-  return findings;
-}
-
-async function checkServer(pool: Pool, settings: Settings): Promise<Finding[]> {
-  const askedAt = Date.now();
-  const facts = await readServerFacts(pool);
-  const skewMs = (askedAt + Date.now()) / 2 - facts.now.getTime();
-  const findings = [
-    checkVersion(facts),
-    checkDurability(facts, settings),
-    checkPooler(facts, settings),
-    checkClock(skewMs),
+  return [
+    ...(await checkStore(settings)),
+    ...(await checkDirectUrl(settings)),
+    checkSecrets(settings),
+    checkAccess(settings),
+    await checkDisk(settings),
   ];
-  const schema = await checkSchema(pool);
-  findings.push(schema);
-  if (schema.state === "ok") findings.push(...(await checkHealth(pool)));
-  return findings;
 }
 
-function checkVersion(facts: ServerFacts): Finding {
+async function checkStore(settings: Settings): Promise<Finding[]> {
+  if (settings.database !== undefined) return checkServer(settings.database, settings);
+  if (!existsSync(join(settings.data, "postgres")) && !existsSync(join(settings.data, "postgres.location"))) {
+    return [ok("store", `nothing in ${settings.data} yet: the first start sets up the embedded PostgreSQL`)];
+  }
+  return attempt("store", async () => {
+    const embedded = await startEmbedded({ data: settings.data });
+    try {
+      return await checkServer(embedded.url, settings);
+    } finally {
+      await embedded.stop();
+    }
+  });
+}
+
+/** A check that cannot be made is a finding too, with the reason. */
+async function attempt(check: string, work: () => Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await work();
+  } catch (error) {
+    const explained = explain(error);
+    if (!(explained instanceof UkemiError)) throw error;
+    return [bad(check, explained.message, explained.remedy)];
+  }
+}
+
+function checkServer(url: string, settings: Settings): Promise<Finding[]> {
+  return attempt("store", async () => {
+    const pool = openPool(url, { max: 2, name: "ukemi doctor", queryTimeoutMs: 10_000 });
+    try {
+      const askedAt = Date.now();
+      const facts = await readServerFacts(pool);
+      const skewMs = (askedAt + Date.now()) / 2 - facts.now.getTime();
+      return [
+        checkVersion(facts, url),
+        checkDurability(facts, settings),
+        checkPooler(facts, settings),
+        checkClock(skewMs),
+        ...(await attempt("schema", () => checkSchema(pool))),
+      ];
+    } finally {
+      await closePool(pool);
+    }
+  });
+}
+
+function checkVersion(facts: ServerFacts, url: string): Finding {
   if (facts.major < 15) return bad("store", `PostgreSQL ${facts.version}`, "Use PostgreSQL 15 or newer.");
   if (facts.encoding !== "UTF8")
     return bad("store", `encoding ${facts.encoding}`, "Create the database with UTF8.");
-  if (facts.readOnly)
-    return bad("store", "the server is read-only (a standby?)", "Point DATABASE_URL at the primary.");
-  return ok("store", `PostgreSQL ${facts.version}, ${facts.encoding}`);
+  if (facts.readOnly) {
+    return bad("store", "the server takes no writes (a standby?)", "Point DATABASE_URL at the primary.");
+  }
+  return ok("store", `PostgreSQL ${facts.version}, ${facts.encoding}, ${placeOf(url)}`);
+}
+
+/** Where a connection string leads, without who goes there. */
+function placeOf(url: string): string {
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  const host = searchParams.get("host") ?? hostname;
+  return `database ${pathname.slice(1) || "(default)"} at ${host}:${searchParams.get("port") ?? (port || 5432)}`;
 }
 
 function checkDurability(facts: ServerFacts, settings: Settings): Finding {
   if (!facts.fsync) {
-    const remedy = "Set fsync = on: a crash would lose acknowledged events.";
-    return settings.allowUnsafeDurability
-      ? warn("durability", "fsync = off", remedy)
-      : bad("durability", "fsync = off", remedy);
+    const found = settings.allowUnsafeDurability ? warn : bad;
+    return found("durability", "fsync = off", "Set fsync = on: a crash would lose acknowledged events.");
   }
   if (!facts.fullPageWrites) {
     return warn(
       "durability",
       "full_page_writes = off",
-      "Turn it on unless the file system makes torn pages impossible.",
+      "Turn it on, unless the file system cannot tear pages.",
     );
   }
   const raised = ["off", "local"].includes(facts.synchronousCommit)
@@ -113,37 +141,19 @@ function checkClock(skewMs: number): Finding {
   return warn("clock", found, "Check NTP on both. Signatures are judged by the database's clock meanwhile.");
 }
 
-async function checkSchema(pool: Pool): Promise<Finding> {
+async function checkSchema(pool: Pool): Promise<Finding[]> {
   const schema = await readSchema(pool);
-  try {
-    requireSchema(schema, await readMigrations());
-    return ok("schema", `version ${schema.version}`);
-  } catch (error) {
-    if (!(error instanceof UkemiError)) throw error;
-    return bad("schema", error.message, error.remedy);
-  }
-}
-
-async function checkHealth(pool: Pool): Promise<Finding[]> {
+  requireSchema(schema, await readMigrations());
   const health = await readHealth(pool);
-  const findings: Finding[] = [];
+  const findings = [ok("schema", `version ${schema.version}`)];
   if (health.clockShiftSeconds !== 0) {
-    findings.push(
-      bad(
-        "test clock",
-        `ukemi.now() is moved by ${health.clockShiftSeconds} s`,
-        "update ukemi.clock set shift = '0'",
-      ),
-    );
+    const remedy = "Run: update ukemi.clock set shift = '0'";
+    findings.push(bad("test clock", `ukemi.now() is moved by ${health.clockShiftSeconds} s`, remedy));
   }
   if (health.strayBodies > 0) {
-    findings.push(
-      warn(
-        "partitions",
-        "some bodies lie in the default partition",
-        "Start `ukemi serve` once: it makes the missing month.",
-      ),
-    );
+    const remedy =
+      "The server makes this month and the next by itself: check its log, and the user's right to make tables.";
+    findings.push(warn("partitions", "some bodies lie in the default partition", remedy));
   }
   if (health.oldestTransactionSeconds > 3600) {
     const hours = (health.oldestTransactionSeconds / 3600).toFixed(1);
@@ -158,27 +168,44 @@ async function checkHealth(pool: Pool): Promise<Finding[]> {
   return findings;
 }
 
+async function checkDirectUrl(settings: Settings): Promise<Finding[]> {
+  const { directUrl } = settings;
+  if (directUrl === undefined) return [];
+  return attempt("direct url", async () => {
+    const pool = openPool(directUrl, { max: 1, name: "ukemi doctor", queryTimeoutMs: 10_000 });
+    try {
+      const { pooled } = await readServerFacts(pool);
+      if (!pooled) return [ok("direct url", placeOf(directUrl))];
+      return [
+        warn("direct url", "it goes through a pooler too", "Name the server itself in UKEMI_DIRECT_URL."),
+      ];
+    } finally {
+      await closePool(pool);
+    }
+  });
+}
+
 function checkSecrets(settings: Settings): Finding {
-  const count = settings.stripeSecrets.length;
-  if (count === 0)
+  const secrets = settings.stripeSecrets;
+  if (secrets.length === 0) {
     return warn(
       "secrets",
       "no Stripe signing secret",
       "Set STRIPE_WEBHOOK_SECRET (whsec_…) to receive from Stripe.",
     );
-  if (!settings.stripeSecrets.every((secret) => secret.startsWith("whsec_"))) {
-    return warn(
-      "secrets",
-      "a Stripe signing secret does not begin with whsec_",
-      "Copy it again from the endpoint's page.",
-    );
   }
-  return ok("secrets", `${count} Stripe signing secret${count === 1 ? "" : "s (rolling?)"}`);
+  if (!secrets.every((secret) => secret.startsWith("whsec_"))) {
+    const remedy = "Copy it again from the endpoint's page.";
+    return warn("secrets", "a Stripe signing secret does not begin with whsec_", remedy);
+  }
+  // the fingerprint is the beginning of the secret's SHA-256: it tells two secrets apart and gives neither away
+  return ok("secrets", `Stripe signing secrets with the fingerprints ${secrets.map(fingerprint).join(", ")}`);
 }
 
 function checkAccess(settings: Settings): Finding {
-  if (settings.adminToken === undefined)
+  if (settings.adminToken === undefined) {
     return ok("access", "no admin token: the API answers on this machine only");
+  }
   if (settings.adminToken.length < 24) {
     return warn("access", "the admin token is short", "Use 32 random bytes: openssl rand -hex 32");
   }

@@ -19,15 +19,17 @@ export function createProgram(): Command {
     .showSuggestionAfterError()
     .showHelpAfterError("(ukemi --help lists the commands)");
   for (const command of [devCommand, serveCommand, migrateCommand, doctorCommand, sendCommand]) {
-    program.addCommand(command().exitOverride());
+    program.addCommand(command().helpOption("-h, --help", "Show this help.").exitOverride());
   }
   return program.exitOverride();
 }
 
 function report(error: unknown): number {
   if (error instanceof UkemiError) {
-    process.stderr.write(`ukemi: ${error.message}\n       ${error.remedy}\n`);
-    return error.code === "invalid_option" ? EXIT.usage : EXIT.failure;
+    // a wrong option's message says already what is expected
+    const isUsage = error.code === "invalid_option";
+    process.stderr.write(`ukemi: ${error.message}\n${isUsage ? "" : `       ${error.remedy}\n`}`);
+    return isUsage ? EXIT.usage : EXIT.failure;
   }
   // commander has printed its own message, or the help that was asked for
   if (error instanceof Error && "exitCode" in error) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;

@@ -1,4 +1,5 @@
 // Runs a server until it is told to stop, and then stops everything in order.
+import { inTime } from "../clock.ts";
 import { startServer } from "../server/server.ts";
 import type { Ukemi } from "../ukemi.ts";
 
@@ -6,16 +7,20 @@ import type { Ukemi } from "../ukemi.ts";
 export async function runServer(ukemi: Ukemi, onReady: (url: string) => void): Promise<void> {
   const stopped = stopSignal();
   try {
-    await ukemi.start();
-    const server = await startServer(ukemi);
-    onReady(server.url);
-    const signal = await stopped;
-    ukemi.logger.info({ signal }, "stopping");
-    await server.stop();
+    const stoppedEarly = await Promise.race([ukemi.start(), stopped]);
+    if (stoppedEarly === undefined) await serve(ukemi, stopped, onReady);
   } finally {
-    await ukemi.stop();
+    // a start that was still under way may wait for others for minutes; what it has started ends with this process
+    await inTime(ukemi.stop(), ukemi.settings.drainTimeoutMs, () => process.exit(1));
   }
   ukemi.logger.info("stopped");
+}
+
+async function serve(ukemi: Ukemi, stopped: Promise<string>, onReady: (url: string) => void): Promise<void> {
+  const server = await startServer(ukemi);
+  onReady(server.url);
+  ukemi.logger.info({ signal: await stopped }, "stopping");
+  await server.stop();
 }
 
 /** The first signal asks for an orderly stop; a second one means now. */

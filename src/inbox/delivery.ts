@@ -9,7 +9,7 @@ export interface Delivery {
   readonly headers: HeaderMap;
   /** The sender's address; undefined where the face does not know it. */
   readonly address: string | undefined;
-  /** Reads the body. Rejects only where the caller has gone and there is nobody to answer. */
+  /** Reads the body. Rejects with CallerGone where there is nobody left to answer. */
   readBody(bytesMax: number): Promise<ReadBody>;
 }
 
@@ -18,3 +18,8 @@ export interface Delivery {
  * something in the application around us has read it already.
  */
 export type ReadBody = Buffer | "too large" | "read before";
+
+/** The caller went away before its request was complete: there is nobody to answer. */
+export class CallerGone extends Error {
+  override readonly name = "CallerGone";
+}

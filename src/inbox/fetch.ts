@@ -1,4 +1,4 @@
-// The receiver for any framework that speaks Request and Response: Hono, Next.js, Express and Fastify by a bridge, Workers.
+// The receiver for frameworks that speak Request and Response: Hono, Next.js and others.
 import type { Delivery, ReadBody } from "./delivery.ts";
 import type { Receive } from "./receive.ts";
 
@@ -13,8 +13,6 @@ export interface FetchReceiverOptions {
 interface FetchReceiverParts {
   readonly source: string;
   readonly receive: Receive;
-  /** Opens the store if it is not open. */
-  readonly start: () => Promise<void>;
 }
 
 /** Makes `(request: Request) => Promise<Response>` for one source. */
@@ -30,8 +28,6 @@ export function createFetchReceiver(
       headers: Object.fromEntries(request.headers),
       address: options.address?.(request),
       async readBody(bytesMax) {
-        // a store that cannot be opened is answered by receive() with 503, like one that went away
-        await parts.start().catch(() => {});
         if (request.bodyUsed) return "read before";
         const body = await readStream(request.body, bytesMax);
         unread = body === "too large";

@@ -2,7 +2,7 @@
 import { crashPoint } from "../crash-point.ts";
 import { sleep, steadyMs } from "../clock.ts";
 import type { NewEvent, StoredBatch, StoredEvent } from "../storage/events.ts";
-import { classifyFault, describeFault, type Fault } from "../storage/faults.ts";
+import { classifyFault, type Fault } from "../storage/faults.ts";
 import { createWaitingRoom, type Waiting } from "./waiting-room.ts";
 
 /** One connection to the store, as a lane uses it. */
@@ -11,6 +11,15 @@ export interface LaneConnection {
   onLost(callback: () => void): void;
   destroy(): void;
   end(): Promise<void>;
+}
+
+/** A fault that a lane has met. */
+export interface LaneFault {
+  readonly fault: Fault;
+  readonly doing: "connecting to PostgreSQL" | "storing received events";
+  readonly error: unknown;
+  /** Which one in a row this is. */
+  readonly failures: number;
 }
 
 export interface GroupCommitOptions {
@@ -26,8 +35,9 @@ export interface GroupCommitOptions {
   readonly waitingBytesMax: number;
   /** Called after each commit with the database's time and the steady time at which the statement was sent. */
   readonly onCommit?: (databaseMs: number, sentAt: number) => void;
-  /** Called when a lane meets a fault; the message carries no row values. */
-  readonly onFault?: (message: string, fault: Fault) => void;
+  readonly onFault?: (fault: LaneFault) => void;
+  /** Called when a lane stores again after faults of the infrastructure, with how long that took. */
+  readonly onRecovery?: (afterMs: number) => void;
 }
 
 export interface GroupCommit {
@@ -59,12 +69,19 @@ type Room = ReturnType<typeof createWaitingRoom>;
 async function runLane(room: Room, options: GroupCommitOptions): Promise<void> {
   let connection: LaneConnection | undefined;
   let failures = 0;
+  let failingSince = 0;
   for (;;) {
     const batch = await room.take();
     if (batch.length === 0) break;
+    let doing: LaneFault["doing"] = "connecting to PostgreSQL";
     try {
-      connection ??= await openLane(options, () => (connection = undefined));
-      await commit(connection, batch, room, options);
+      const open = (connection ??= await options.connect());
+      open.onLost(() => {
+        if (connection === open) connection = undefined; // a late word from an old connection must not drop the new one
+      });
+      doing = "storing received events";
+      await commit(open, batch, room, options);
+      if (failures > 0) options.onRecovery?.(steadyMs() - failingSince);
       failures = 0;
     } catch (error) {
       // The database is away, or the commit's outcome is unknown. The events wait for their deadline and are stored again
@@ -72,18 +89,13 @@ async function runLane(room: Room, options: GroupCommitOptions): Promise<void> {
       connection?.destroy();
       connection = undefined;
       failures += 1;
-      options.onFault?.(describeFault(error), "infrastructure");
+      if (failures === 1) failingSince = steadyMs();
+      options.onFault?.({ fault: "infrastructure", doing, error, failures });
       room.putBack(batch);
       await sleep(Math.min(1000, 25 * 2 ** failures));
     }
   }
   await connection?.end().catch(() => {});
-}
-
-async function openLane(options: GroupCommitOptions, onLost: () => void): Promise<LaneConnection> {
-  const connection = await options.connect();
-  connection.onLost(onLost);
-  return connection;
 }
 
 /** Commits a batch, or, if the database refuses it, each event by itself. Throws only for faults of the infrastructure. */
@@ -99,7 +111,7 @@ async function commit(
   } catch (error) {
     const fault = classifyFault(error);
     if (fault === "infrastructure") throw error;
-    options.onFault?.(describeFault(error), fault);
+    options.onFault?.({ fault, doing: "storing received events", error, failures: 1 });
     if (batch.length > 1) {
       for (const waiting of batch) {
         if (!waiting.settled()) await commit(connection, [waiting], room, options);

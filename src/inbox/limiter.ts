@@ -1,9 +1,15 @@
 // How many refused requests one address may cause: an attacker must not make us verify, log and quarantine without end.
 import { steadyMs } from "../clock.ts";
 
+export interface Block {
+  readonly waitSeconds: number;
+  /** True for the first request that is turned away since the address began to cause too many. */
+  readonly isNews: boolean;
+}
+
 export interface RefusalLimiter {
-  /** Seconds to wait if this address has caused too many refusals; 0 if it may go on. */
-  waitSeconds(address: string): number;
+  /** How long this address must wait because it caused too many refusals; undefined if it may go on. */
+  blocked(address: string): Block | undefined;
   /** Counts a refusal against the address. */
   refused(address: string): void;
   /** A verified request: whoever shares this address with an honest sender must not be able to shut it out. */
@@ -14,6 +20,7 @@ interface Bucket {
   tokens: number;
   filledAt: number;
   trustedUntil: number;
+  isBlocked: boolean;
 }
 
 const ADDRESSES_MAX = 10_000;
@@ -26,7 +33,12 @@ export function createRefusalLimiter(perMinute: number, now: () => number = stea
 
   function bucketOf(address: string): Bucket {
     const at = now();
-    const bucket = buckets.get(address) ?? { tokens: perMinute, filledAt: at, trustedUntil: 0 };
+    const bucket = buckets.get(address) ?? {
+      tokens: perMinute,
+      filledAt: at,
+      trustedUntil: 0,
+      isBlocked: false,
+    };
     bucket.tokens = Math.min(perMinute, bucket.tokens + (at - bucket.filledAt) * perMs);
     bucket.filledAt = at;
     buckets.delete(address); // back in as the most recently used
@@ -36,10 +48,13 @@ export function createRefusalLimiter(perMinute: number, now: () => number = stea
   }
 
   return {
-    waitSeconds(address) {
+    blocked(address) {
       const bucket = buckets.get(address) && bucketOf(address);
-      if (!bucket || bucket.tokens >= 1 || bucket.trustedUntil > now()) return 0;
-      return Math.ceil((1 - bucket.tokens) / perMs / 1000);
+      if (!bucket) return undefined;
+      const wasBlocked = bucket.isBlocked;
+      bucket.isBlocked = bucket.tokens < 1 && bucket.trustedUntil <= now();
+      if (!bucket.isBlocked) return undefined;
+      return { waitSeconds: Math.ceil((1 - bucket.tokens) / perMs / 1000), isNews: !wasBlocked };
     },
     refused(address) {
       const bucket = bucketOf(address);

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { crashPoint } from "../crash-point.ts";
 import { problem, type Answer } from "./answer.ts";
-import type { ReadBody } from "./delivery.ts";
+import { CallerGone, type ReadBody } from "./delivery.ts";
 import type { Receive } from "./receive.ts";
 
 export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
@@ -23,19 +23,12 @@ export interface NodeReceiverParts<R extends IncomingMessage> {
   readonly receive: Receive;
   readonly source: (request: R) => string;
   readonly address: (request: R) => string | undefined;
-  /** Opens the store if it is not open; a store that cannot be opened is answered by receive() with 503. */
-  readonly start?: () => Promise<void>;
   /** A fault that is ours. */
   readonly onFault: (error: unknown) => void;
 }
 
 /** How long a caller that was turned away may go on sending before its connection is cut. */
 const LINGER_MS = 1000;
-
-/** The caller went away before its request was complete: there is nobody to answer. */
-class CallerGone extends Error {
-  override readonly name = "CallerGone";
-}
 
 /** Makes `(request, response) => Promise<void>`. */
 export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceiverParts<R>): NodeReceiver<R> {
@@ -46,12 +39,8 @@ export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceive
         method: request.method!,
         headers: request.headers,
         address: parts.address(request),
-        async readBody(bytesMax) {
-          const body = wasRead(request) ? bytesReadBefore(request, bytesMax) : readBody(request, bytesMax);
-          // both at once: a caller that goes away while the store opens must be noticed
-          const [bytes] = await Promise.all([body, parts.start?.().catch(() => {})]);
-          return bytes;
-        },
+        readBody: async (bytesMax) =>
+          wasRead(request) ? bytesReadBefore(request, bytesMax) : readBody(request, bytesMax),
       });
       crashPoint("server.before_answer");
       send(request, response, answer);

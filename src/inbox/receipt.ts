@@ -19,6 +19,8 @@ export interface Receipt {
   eventType?: string;
   messageId?: string;
   tenant?: string;
+  /** False where the log has said as much already. */
+  isNews?: boolean;
 }
 
 export type ReceiptResult =
@@ -34,18 +36,52 @@ export type ReceiptResult =
   | "rejected_route"
   | "error";
 
-/** How a refusal is counted. */
-export const RESULT_OF_REFUSAL: Readonly<Record<RefusalReason, ReceiptResult>> = {
-  signature_missing: "rejected_signature",
-  signature_malformed: "rejected_signature",
-  wrong_secret: "rejected_signature",
-  body_altered: "rejected_signature",
-  stale: "rejected_stale",
-  future: "rejected_stale",
-  content_encoding: "rejected_payload",
-  body_read_before: "error",
-  invalid_payload: "rejected_payload",
-  store_refused: "error",
+/** How each refusal is counted, and what the operator should do about it. */
+export const REFUSALS: Readonly<
+  Record<RefusalReason, { readonly result: ReceiptResult; readonly remedy: string }>
+> = {
+  signature_missing: {
+    result: "rejected_signature",
+    remedy: "Somebody else is probing the endpoint; or a proxy strips the header.",
+  },
+  signature_malformed: {
+    result: "rejected_signature",
+    remedy: "Somebody else is probing the endpoint; or a proxy joins or rewrites headers.",
+  },
+  wrong_secret: {
+    result: "rejected_signature",
+    remedy:
+      "Compare the configured secrets' fingerprints (`ukemi doctor`) with the endpoint's secret. If they are right, it is a forgery.",
+  },
+  body_altered: {
+    result: "rejected_signature",
+    remedy:
+      "Something between the sender and Ukemi parses and rewrites the body: pass it through byte for byte.",
+  },
+  stale: {
+    result: "rejected_stale",
+    remedy:
+      "An old request was sent again, or something in between holds requests back; check the database's clock.",
+  },
+  future: { result: "rejected_stale", remedy: "Check the database's clock: it is behind." },
+  content_encoding: { result: "rejected_payload", remedy: "Turn off compression of requests in the proxy." },
+  body_read_before: {
+    result: "error",
+    remedy:
+      "Mount the receiver before body parsers such as express.json(): every event is refused until then.",
+  },
+  invalid_payload: {
+    result: "rejected_payload",
+    remedy: "The sender signed something that is no event: look at the body in `ukemi.rejections`.",
+  },
+  store_refused: {
+    result: "error",
+    remedy: "The database refuses this one event: mend the cause; the sender tries again for days.",
+  },
+  source_failed: {
+    result: "error",
+    remedy: "A source of your own threw: mend it; nothing is accepted from it until then.",
+  },
 };
 
 /** Notes what the event is, once that is known. */

@@ -6,12 +6,12 @@ import type { Refusal, Source } from "../sources/source.ts";
 import type { NewEvent, StoredEvent } from "../storage/events.ts";
 import { describeFault } from "../storage/faults.ts";
 import { acknowledge, problem, type Answer } from "./answer.ts";
-import type { Delivery } from "./delivery.ts";
+import { CallerGone, type Delivery } from "./delivery.ts";
 import { newEvent } from "./event.ts";
 import { headerText, keptHeaders, requestIdOf } from "./headers.ts";
 import type { RefusalLimiter } from "./limiter.ts";
 import type { Quarantine } from "./quarantine.ts";
-import { noteIdentity, RESULT_OF_REFUSAL, type Receipt, type ReceiptResult } from "./receipt.ts";
+import { noteIdentity, REFUSALS, type Receipt, type ReceiptResult } from "./receipt.ts";
 
 /** A source with its address list made ready. */
 export interface OpenSource {
@@ -30,7 +30,7 @@ export interface ReceiveOptions {
   readonly onReceipt: (receipt: Receipt) => void;
 }
 
-/** Answers a delivery, whatever happens. Rejects only where the caller has gone, or for a fault of ours. */
+/** Answers a delivery, whatever happens. Rejects only with CallerGone. */
 export type Receive = (delivery: Delivery) => Promise<Answer>;
 
 /** One delivery on its way through. */
@@ -38,6 +38,9 @@ interface Visit extends ReceiveOptions {
   readonly delivery: Delivery;
   readonly receipt: Receipt;
 }
+
+/** How much of an unknown source's name the log shows. */
+const SHOWN_NAME_MAX = 80;
 
 /** Makes the function that receives deliveries. */
 export function createReceive(options: ReceiveOptions): Receive {
@@ -65,6 +68,7 @@ async function takeIn(visit: Visit): Promise<Answer> {
   const open = visit.sources.get(delivery.source);
   if (!open) {
     receipt.source = "unknown"; // the name is the caller's choice: it must not become a label
+    receipt.diagnosis = `there is no source named ${JSON.stringify(delivery.source.slice(0, SHOWN_NAME_MAX))}`;
     return turnAway(visit, "unknown_source", "rejected_route");
   }
   const turnedAway = admit(visit, open);
@@ -77,10 +81,10 @@ async function takeIn(visit: Visit): Promise<Answer> {
   const readAt = steadyMs();
 
   const request = { headers: delivery.headers, body };
-  const verified = open.source.verify(request, visit.now());
+  const verified = total(() => open.source.verify(request, visit.now()));
   if (verified.refused) return refuse(visit, verified, body);
   if (delivery.address !== undefined) visit.limiter.verified(delivery.address);
-  const identity = open.source.identify(request);
+  const identity = total(() => open.source.identify(request));
   if (identity.refused) return refuse(visit, identity, body);
 
   noteIdentity(receipt, identity);
@@ -95,6 +99,15 @@ async function takeIn(visit: Visit): Promise<Answer> {
   return acknowledge(receipt.requestId, identity.eventId, stored.id, stored.duplicate);
 }
 
+/** A source must not throw; one that does, refuses: whatever cannot be verified is not accepted. */
+function total<T>(work: () => T): T | Refusal {
+  try {
+    return work();
+  } catch (error) {
+    return { refused: "source_failed", diagnosis: `the source itself failed: ${describeFault(error)}` };
+  }
+}
+
 /** What can be refused before the body is read, cheapest first. */
 function admit(visit: Visit, { addresses }: OpenSource): Answer | undefined {
   const { delivery, receipt } = visit;
@@ -104,11 +117,15 @@ function admit(visit: Visit, { addresses }: OpenSource): Answer | undefined {
   if (addresses && !addresses.allows(delivery.address ?? "")) {
     return turnAway(visit, "address_not_allowed", "rejected_address");
   }
-  const wait = delivery.address === undefined ? 0 : visit.limiter.waitSeconds(delivery.address);
-  if (wait > 0) {
+  const block = delivery.address === undefined ? undefined : visit.limiter.blocked(delivery.address);
+  if (block) {
+    // not counted as one more refusal, else a sender that keeps trying would never get out; logged once, not each time
     receipt.result = "rejected_abuse";
     receipt.reason = "too_many_refused";
-    return problem("too_many_refused", receipt.requestId, { headers: { "retry-after": String(wait) } });
+    receipt.isNews = block.isNews;
+    return problem("too_many_refused", receipt.requestId, {
+      headers: { "retry-after": String(block.waitSeconds) },
+    });
   }
   if (Number(headerText(delivery.headers, "content-length") ?? 0) > visit.bodyBytesMax) {
     return turnAway(visit, "payload_too_large", "rejected_size");
@@ -146,7 +163,7 @@ function turnAway(
 /** A request that is not what it claims to be: the caller learns nothing but 400, the operator everything. */
 function refuse(visit: Visit, refusal: Refusal, body: Buffer = Buffer.alloc(0)): Answer {
   const { delivery, receipt } = visit;
-  receipt.result = RESULT_OF_REFUSAL[refusal.refused];
+  receipt.result = REFUSALS[refusal.refused].result;
   if (delivery.address !== undefined) visit.limiter.refused(delivery.address);
   keepAside(visit, refusal, body);
   return problem("invalid_webhook", receipt.requestId);
@@ -180,8 +197,10 @@ async function store(visit: Visit, event: NewEvent): Promise<StoredEvent> {
 }
 
 function failed({ receipt }: Visit, error: unknown): Answer {
-  if (!(error instanceof UkemiError)) throw error;
+  if (error instanceof CallerGone) throw error;
+  const code = error instanceof UkemiError ? error.code : "internal";
   receipt.result = "error";
-  receipt.reason ??= error.code;
-  return problem(error.code, receipt.requestId);
+  receipt.reason ??= code;
+  receipt.diagnosis ??= describeFault(error);
+  return problem(code, receipt.requestId);
 }

@@ -26,8 +26,7 @@ export function createLogger(level: string, stream?: { write(line: string): void
 
 /** Writes the one wide line of a delivery: what was refused is a warning, what we could not do is an error. */
 export function logReceipt(logger: Logger, receipt: Receipt): void {
-  const level =
-    receipt.result === "error" ? "error" : receipt.result.startsWith("rejected") ? "warn" : "info";
+  const level = levelOf(receipt);
   if (!logger.isLevelEnabled(level)) return;
   logger[level](
     {
@@ -48,6 +47,12 @@ export function logReceipt(logger: Logger, receipt: Receipt): void {
     },
     "webhook",
   );
+}
+
+function levelOf({ result, isNews }: Receipt): "debug" | "info" | "warn" | "error" {
+  if (isNews === false) return "debug";
+  if (result === "error") return "error";
+  return result.startsWith("rejected") ? "warn" : "info";
 }
 
 function round(ms: number): number {

@@ -84,14 +84,19 @@ function countRequest(ukemi: Ukemi, request: IncomingMessage, response: ServerRe
   );
 }
 
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EACCES: "this user may not use that port",
+  ENOTFOUND: "there is no such host",
+};
+
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      const inUse = error.code === "EADDRINUSE";
+      const why = LISTEN_FAULTS[error.code ?? ""] ?? error.code ?? error.message;
       reject(
-        inUse
-          ? new UkemiError("address_in_use", `Port ${port} on ${host} is taken.`, { cause: error })
-          : error,
+        new UkemiError("cannot_listen", `Cannot listen on ${host}, port ${port}: ${why}.`, { cause: error }),
       );
     });
     server.listen(port, host, resolve);

@@ -21,7 +21,8 @@ export type RefusalReason =
   | "content_encoding"
   | "body_read_before"
   | "invalid_payload"
-  | "store_refused";
+  | "store_refused"
+  | "source_failed";
 
 /** A refusal with its diagnosis, written for the operator. It names no secret and quotes no signature. */
 export interface Refusal {

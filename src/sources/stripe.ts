@@ -43,10 +43,13 @@ export function stripe(options: StripeOptions): Source {
 }
 
 /** The whole text is the key, `whsec_` included: Stripe does not decode it, unlike Standard Webhooks. */
-const signingSecret: ReadKey = (text) =>
-  /^[srp]k_/.test(text)
-    ? { wrong: "is an API key; pass the endpoint's signing secret, which starts with whsec_" }
-    : Buffer.from(text);
+const signingSecret: ReadKey = (text) => {
+  if (/^[srp]k_/.test(text)) {
+    return { wrong: "is an API key; pass the endpoint's signing secret, which starts with whsec_" };
+  }
+  if (text.includes(",")) return { wrong: "holds a comma; pass several secrets as several items" };
+  return Buffer.from(text);
+};
 
 /** Reads `t=<seconds>,v1=<hex>[,v1=<hex>…]`. Schemes other than `v1` do not count: they invite a downgrade. */
 function readClaim(headers: HeaderMap): Claim | Refusal {

@@ -1,4 +1,5 @@
 // What a failed statement means for the caller.
+import { UkemiError } from "../errors.ts";
 
 /**
  * - `infrastructure`: the database is away, full, read-only or shutting down; the outcome may be unknown. Try again later.
@@ -31,6 +32,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /** One line about a database error that carries no row values (the server's DETAIL does). */
 export function describeFault(error: unknown): string {
+  if (error instanceof UkemiError) return error.message;
   const state = sqlState(error);
   if (state !== undefined && error instanceof Error) return `${error.message} (SQLSTATE ${state})`;
   if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;

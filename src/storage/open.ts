@@ -1,17 +1,11 @@
 // Opens the store: the given PostgreSQL, or the embedded one; checks that it can be trusted, and its schema.
 import { UkemiError } from "../errors.ts";
 import type { Settings } from "../options.ts";
-import { startEmbedded, type EmbeddedPostgres } from "./embedded/embedded.ts";
-import { classifyFault, describeFault } from "./faults.ts";
+import { startEmbedded } from "./embedded/embedded.ts";
+import { classifyFault, describeFault, sqlState } from "./faults.ts";
 import { migrate, readMigrations, readSchema, requireSchema } from "./migrate.ts";
-import {
-  closePool,
-  openPool,
-  readServerFacts,
-  requireDurable,
-  type Pool,
-  type ServerFacts,
-} from "./postgres.ts";
+import type { Tell } from "./news.ts";
+import { closePool, openPool, readServerFacts, requireDurable, type Pool } from "./postgres.ts";
 import { makeBodyMonths } from "./upkeep.ts";
 
 /** An open store. */
@@ -19,9 +13,6 @@ export interface Store {
   readonly pool: Pool;
   /** Where lanes connect to. */
   readonly url: string;
-  readonly facts: ServerFacts;
-  /** The embedded server, where that is what we use. */
-  readonly embedded: EmbeddedPostgres | undefined;
   close(): Promise<void>;
 }
 
@@ -33,12 +24,10 @@ export type StoreSettings = Pick<
 /** How many months of bodies are made ahead. */
 export const MONTHS_AHEAD = 3;
 
-type Log = (message: string, fields?: Record<string, unknown>) => void;
-
 /** Opens the store, ready for use, or throws an error that says what to do. */
-export async function openStore(settings: StoreSettings, log: Log = () => {}): Promise<Store> {
+export async function openStore(settings: StoreSettings, tell: Tell = () => {}): Promise<Store> {
   const embedded =
-    settings.database === undefined ? await startEmbedded({ data: settings.data, log }) : undefined;
+    settings.database === undefined ? await startEmbedded({ data: settings.data, tell }) : undefined;
   const url = embedded?.url ?? settings.database!;
   const pool = openPool(url);
   const close = async () => {
@@ -46,38 +35,45 @@ export async function openStore(settings: StoreSettings, log: Log = () => {}): P
     await embedded?.stop();
   };
   try {
-    const facts = await readServerFacts(pool).catch(unreachable);
-    requireDurable(facts, settings.allowUnsafeDurability);
-    if (embedded || settings.migrate) await migrateStore(settings.directUrl ?? url, log);
+    requireDurable(await readServerFacts(pool), settings.allowUnsafeDurability);
+    if (embedded || settings.migrate) await migrateStore(settings.directUrl ?? url, tell);
     requireSchema(await readSchema(pool), await readMigrations());
-    await makeBodyMonths(pool, MONTHS_AHEAD);
-    return { pool, url, facts, embedded, close };
+    // a user who may not make tables still receives: the default partition takes what has no month
+    await makeBodyMonths(pool, MONTHS_AHEAD).catch((error: unknown) =>
+      tell("warn", "the months of bodies could not be made ahead", { error: describeFault(error) }),
+    );
+    return { pool, url, close };
   } catch (error) {
     await close();
-    throw error;
+    throw explain(error);
   }
 }
 
 /** Brings the schema up to date, over a connection that goes round a pooler where one is given. */
-export async function migrateStore(url: string, log: Log = () => {}): Promise<{ from: number; to: number }> {
+export async function migrateStore(
+  url: string,
+  tell: Tell = () => {},
+): Promise<{ from: number; to: number }> {
   const pool = openPool(url, { max: 1, name: "ukemi migrate", queryTimeoutMs: 0 });
   try {
-    const from = (await readSchema(pool).catch(unreachable)).version;
+    const from = (await readSchema(pool)).version;
     const { version: to } = await migrate(pool, await readMigrations(), (migration) =>
-      log("migration applied", { version: migration.version, name: migration.name }),
+      tell("info", "migration applied", { version: migration.version, name: migration.name }),
     );
     return { from, to };
+  } catch (error) {
+    throw explain(error);
   } finally {
     await pool.end();
   }
 }
 
-function unreachable(error: unknown): never {
-  // a statement that the server refused is another matter than a server that is not there
-  if (classifyFault(error) === "infrastructure") {
-    throw new UkemiError("database_unreachable", `PostgreSQL cannot be reached: ${describeFault(error)}.`, {
-      cause: error,
-    });
-  }
-  throw error;
+/** Ordinary mistakes in words; what is left is a bug and keeps its stack. */
+export function explain(error: unknown): unknown {
+  if (error instanceof UkemiError) return error;
+  const said = describeFault(error);
+  if (sqlState(error) === "42501") return new UkemiError("permission_denied", said, { cause: error });
+  if (sqlState(error) === "25006") return new UkemiError("database_read_only", said, { cause: error });
+  if (classifyFault(error) !== "infrastructure") return error;
+  return new UkemiError("database_unreachable", `PostgreSQL cannot be reached: ${said}.`, { cause: error });
 }

@@ -92,7 +92,7 @@ it("is started again by its owner when the server is killed, until stop()", asyn
 it("is not replaced by an empty one when somebody deletes its data while it runs", async () => {
   const data = await preparedFolder();
   const said: string[] = [];
-  const server = await start({ data, log: (message) => said.push(message) });
+  const server = await start({ data, tell: (_level, message) => said.push(message) });
   await rename(data, `${data}-moved`);
   tryKill(server.pid, "SIGKILL");
   await until("the loss is told", () => said.some((message) => message.includes("is gone")));

@@ -118,7 +118,7 @@ test("examines the store, its durability, clock, schema, secrets and disk", asyn
   await pool.query(`alter database ${name} set default_transaction_read_only = on`);
   const sick = await runCli(["doctor"], { DATABASE_URL: database });
   expect(sick.code).toBe(1);
-  expect(sick.stdout).toMatch(/BAD +store +the server is read-only/);
+  expect(sick.stdout).toMatch(/BAD +store +the server takes no writes/);
   expect(sick.stdout).toMatch(/BAD +test clock +ukemi.now\(\) is moved by 3600 s/);
   expect(sick.stdout).toMatch(/warn +secrets/);
 });

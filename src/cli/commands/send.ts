@@ -45,7 +45,7 @@ export function sendCommand(): Command {
     if (secret === undefined) {
       throw new UkemiError(
         "invalid_option",
-        "There is no signing secret: start `ukemi dev` with this data folder first, or pass --secret.",
+        "There is no signing secret: start the server with this data folder first (npm start, or npx ukemi dev), or pass --secret.",
       );
     }
     const body = sampleEvent(type, flags.id === undefined ? {} : { id: flags.id });
@@ -57,6 +57,16 @@ export function sendCommand(): Command {
   });
 }
 
+/** What a refusing server said; a stranger on that port may say anything. */
+async function readProblem(response: Response): Promise<string> {
+  const text = await response.text();
+  try {
+    return (JSON.parse(text) as { detail?: string }).detail ?? text.slice(0, 200);
+  } catch {
+    return text.slice(0, 200);
+  }
+}
+
 type Sent = Awaited<ReturnType<typeof post>>;
 
 async function post(url: string, body: string, secret: string) {
@@ -66,16 +76,16 @@ async function post(url: string, body: string, secret: string) {
     headers: { "content-type": "application/json; charset=utf-8", ...signStripe(body, secret) },
     body,
   }).catch((error: unknown) => {
-    throw new UkemiError("not_found", `No server answers at ${url}. Is it running?`, { cause: error });
+    throw new UkemiError("server_unreachable", `No server answers at ${url}.`, { cause: error });
   });
   return {
     status: response.status,
     durationMs: Math.round(performance.now() - startedAt),
     requestId: response.headers.get("x-request-id"),
-    eventId: response.headers.get("x-event-id"),
+    eventId: (JSON.parse(body) as { id: string }).id,
     messageId: response.headers.get("x-message-id"),
     duplicate: response.headers.get("x-duplicate") === "true",
-    problem: response.status === 204 ? "" : await response.text(),
+    problem: response.status === 204 ? undefined : await readProblem(response),
   };
 }
 
@@ -88,10 +98,10 @@ async function lookUp(url: string, id: string, token: string | undefined): Promi
 
 function words(type: string, answer: Sent, event: ShownEvent | undefined): string {
   const lines = [
-    `sent      ${type}  ${answer.eventId ?? ""}`,
+    `sent      ${type}  ${answer.eventId}`,
     `answered  ${verdict(answer)} in ${answer.durationMs} ms`,
   ];
-  if (answer.problem) lines.push(`          ${answer.problem}`);
+  if (answer.problem) lines.push(`          ${answer.problem}`, `request   ${answer.requestId}`);
   if (event) {
     lines.push(`stored    ${event.id}`);
     lines.push(

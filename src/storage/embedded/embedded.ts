@@ -9,6 +9,7 @@ import { joinOrStart } from "./join.ts";
 import { keep } from "./keep.ts";
 import { readyMsMax } from "./launch.ts";
 import { withLock } from "./lock.ts";
+import type { Tell } from "../news.ts";
 
 /** A running embedded server. */
 export interface EmbeddedPostgres {
@@ -35,8 +36,8 @@ export interface EmbeddedOptions {
   readonly binaries?: string;
   /** More PostgreSQL settings; they win over ours. */
   readonly settings?: Record<string, string>;
-  /** Told in one line what was started or adopted. */
-  readonly log?: (message: string, fields?: Record<string, unknown>) => void;
+  /** Told what was started or joined, and what went wrong with it. */
+  readonly tell?: Tell;
   /** For tests only: the one way of becoming an unprivileged user that may be tried. @default each, in order */
   readonly way?: Way;
 }
@@ -46,13 +47,17 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedP
   const data = resolve(options.data);
   const join = async (mayCreate: boolean) => {
     const folder = await openDataFolder(data, mayCreate);
-    return await withLock(folder.lock, readyMsMax, () => joinOrStart(folder, { ...options, mayCreate }));
+    const onWait = (holder: string) =>
+      options.tell?.("warn", `waiting for ${holder}, which is starting PostgreSQL on this folder`, { data });
+    return await withLock({ path: folder.lock, waitMs: readyMsMax, onWait }, () =>
+      joinOrStart(folder, { ...options, mayCreate }),
+    );
   };
   try {
     const first = await join(true);
     const url = urlOf(first.address, await readPassword(first.cluster));
-    const say = (message: string, reason?: string) => options.log?.(message, { data, reason });
-    const kept = keep(first, () => join(false), say);
+    const tell: Tell = (level, message, fields) => options.tell?.(level, message, { data, ...fields });
+    const kept = keep(first, () => join(false), tell);
     return {
       url,
       version: first.version,

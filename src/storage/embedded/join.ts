@@ -43,7 +43,8 @@ export async function joinOrStart(folder: DataFolder, options: JoinOptions): Pro
   await followPointer(folder);
   const found = existsSync(folder.cluster) ? await adoptOrClear(folder) : undefined;
   const running = found ? joined(found, folder) : await start(folder, options);
-  options.log?.(
+  options.tell?.(
+    "info",
     running.adopted ? "joined the embedded PostgreSQL of this folder" : "started the embedded PostgreSQL",
     {
       pid: running.pid,

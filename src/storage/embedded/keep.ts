@@ -3,6 +3,8 @@
 import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { steadyMs } from "../../clock.ts";
+import { describeFault } from "../faults.ts";
+import type { Tell } from "../news.ts";
 import type { Running } from "./join.ts";
 
 /** How long to wait after a start that failed, in milliseconds; the last one again and again. */
@@ -19,11 +21,7 @@ export interface Kept {
 }
 
 /** Watches `first`; `again` joins or starts anew. */
-export function keep(
-  first: Running,
-  again: () => Promise<Running>,
-  say: (message: string, reason?: string) => void,
-): Kept {
+export function keep(first: Running, again: () => Promise<Running>, tell: Tell): Kept {
   const stopping = new AbortController();
   let current = first;
   let stopped: Promise<void> | undefined;
@@ -34,15 +32,13 @@ export function keep(
   async function revive(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted; failures++) {
       // Somebody deleted the data: a new, empty database in its place would hide that.
-      if (!existsSync(current.cluster)) return say("the data folder of the embedded PostgreSQL is gone");
+      if (!existsSync(current.cluster))
+        return tell("error", "the data folder of the embedded PostgreSQL is gone");
       try {
         current = await again();
         return;
       } catch (error) {
-        say(
-          "the embedded PostgreSQL ended and does not start again",
-          error instanceof Error ? error.message : "",
-        );
+        tell("error", "the embedded PostgreSQL does not start again", { error: describeFault(error) });
         await pause(pausesMs[Math.min(failures, pausesMs.length - 1)]);
       }
     }
@@ -55,7 +51,9 @@ export function keep(
       await watched.ended;
       // One that keeps being killed as soon as it runs must not keep the machine busy.
       if (!watched.adopted && steadyMs() - begun < briefMs) await pause(briefMs);
-      if (!stopping.signal.aborted) await revive();
+      if (stopping.signal.aborted) return;
+      tell("warn", "the embedded PostgreSQL ended; starting it again", { pid: watched.pid });
+      await revive();
       if (current === watched) return;
     }
   }

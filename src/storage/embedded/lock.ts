@@ -11,15 +11,31 @@ import { startedAt } from "./processes.ts";
 
 const pollMs = 20;
 const beatMs = 1_000;
+/** A wait longer than this is worth a line in the log. */
+const noticeMs = 1_000;
 /** A holder whose pid means nothing here (another container) is taken for dead after this silence. */
 const silenceMs = 6_000;
 
-/** Runs `work` while holding the lock; waits for another holder up to `waitMs`. */
-export async function withLock<T>(path: string, waitMs: number, work: () => Promise<T>): Promise<T> {
+export interface LockOptions {
+  readonly path: string;
+  /** How long to wait for another holder. */
+  readonly waitMs: number;
+  /** Called once, with the holder's name, when the wait takes longer than a moment. */
+  readonly onWait: (holder: string) => void;
+}
+
+/** Runs `work` while holding the lock. */
+export async function withLock<T>({ path, waitMs, onWait }: LockOptions, work: () => Promise<T>): Promise<T> {
   const mine = `${process.pid} ${await startedAt(process.pid)} ${randomUUID()} ${hostname()}`;
-  const deadline = steadyMs() + waitMs;
+  const begun = steadyMs();
+  let told = false;
   while (!(await take(path, mine))) {
-    if (steadyMs() > deadline) throw await heldTooLong(path);
+    const waitedMs = steadyMs() - begun;
+    if (waitedMs > waitMs) throw await heldTooLong(path);
+    if (waitedMs > noticeMs && !told) {
+      told = true;
+      onWait(await holderName(path));
+    }
     await sleep(pollMs);
   }
   const beat = setInterval(() => void touch(path), beatMs);
@@ -79,11 +95,15 @@ async function touch(path: string): Promise<void> {
   await utimes(path, now, now).catch(() => undefined);
 }
 
-async function heldTooLong(path: string): Promise<UkemiError> {
+async function holderName(path: string): Promise<string> {
   const [pid = "?", , , host = "this host"] = ((await holder(path)) ?? "").split(" ");
+  return `process ${pid} on ${host}`;
+}
+
+async function heldTooLong(path: string): Promise<UkemiError> {
   return new UkemiError(
     "data_folder_in_use",
-    `The process ${pid} on ${host} has been starting PostgreSQL on this folder for too long (${path}). ` +
+    `The ${await holderName(path)} has been starting PostgreSQL on this folder for too long (${path}). ` +
       "Stop that process, or choose another data folder.",
   );
 }
