@@ -15,7 +15,7 @@ test("writes what it holds together, keeps no more than its rate, and counts the
     onDropped: (count) => (dropped += count),
   });
   for (const id of ["a", "b", "c", "d"]) quarantine.keep(rejection(id));
-  await quarantine.flush();
+  await quarantine.stop();
   quarantine.keep(rejection("e"));
   await quarantine.stop();
   expect(written).toEqual([["a", "b"], ["e"]]);
@@ -46,8 +46,8 @@ test("goes on after a failed write", async () => {
     onFault: (error) => faults.push(error),
   });
   quarantine.keep(rejection("a"));
-  await quarantine.flush();
+  await quarantine.stop();
   quarantine.keep(rejection("b"));
-  await quarantine.flush();
+  await quarantine.stop();
   expect([calls, faults.length]).toEqual([2, 1]);
 });

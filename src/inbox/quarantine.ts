@@ -5,7 +5,6 @@ export interface Quarantine {
   /** Takes the rejection in; over the rate it is only counted. */
   keep(rejection: Rejection): void;
   /** Writes what is held. */
-  flush(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -54,7 +53,6 @@ export function createQuarantine(options: QuarantineOptions): Quarantine {
         });
       timer ??= setTimeout(() => void flush(), options.intervalMs).unref();
     },
-    flush,
     stop: flush,
   };
 }

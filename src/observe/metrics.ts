@@ -71,7 +71,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
   const lastEvent = new Gauge({
     name: "ukemi_inbox_last_event_timestamp_seconds",
-    help: "When a source was last heard with a good signature. A provider gone silent shows here.",
+    help: "When an event of a source was last stored, or recognised as a duplicate. A provider gone silent shows here.",
     labelNames: ["source"],
     registers,
   });

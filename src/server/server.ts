@@ -16,7 +16,7 @@ import { describeFault } from "../storage/faults.ts";
 import type { Ukemi } from "../ukemi.ts";
 import { createApp } from "./app.ts";
 import { isLoopback } from "./auth.ts";
-import { createWebhookListener, WEBHOOK_PATH } from "./webhooks.ts";
+import { createWebhookListener, WEBHOOK_PATH } from "./routes/webhooks.ts";
 
 /** A server that listens. */
 export interface RunningServer {

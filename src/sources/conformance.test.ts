@@ -162,11 +162,13 @@ function judgesSignatures(candidate: Candidate): void {
     expect(first).not.toBe(second);
   });
 
-  test.runIf(severalSignatures)("accepts any one matching signature of several", () => {
-    const headers = sign(good, [other, two], nowSeconds);
-    expect(verify(headers, good, make([one, two]))).not.toHaveProperty("refused");
-    expect(verify(headers, good, make([one]))).toEqual(refused("wrong_secret"));
-  });
+  if (severalSignatures) {
+    test("accepts any one matching signature of several", () => {
+      const headers = sign(good, [other, two], nowSeconds);
+      expect(verify(headers, good, make([one, two]))).not.toHaveProperty("refused");
+      expect(verify(headers, good, make([one]))).toEqual(refused("wrong_secret"));
+    });
+  }
 
   test("recognises a body that was parsed and written again on its way", () => {
     expect(verify(goodHeaders, JSON.stringify(json))).toEqual(refused("body_altered"));

@@ -11,7 +11,7 @@ import { referencePages } from "../support/reference.ts";
 const FOLDER = new URL("../../docs/reference/", import.meta.url);
 const read = (name: string) => readFile(new URL(name, FOLDER), "utf8");
 
-test.each(["options.md", "errors.md", "cli.md", "metrics.md"])(
+test.each(["options.md", "errors.md", "refusals.md", "cli.md", "metrics.md"])(
   "docs/reference/%s is what the code says",
   async (name) => {
     const made = (await referencePages())[name]!;
@@ -28,20 +28,30 @@ test("docs/reference/http-api.md names every route, query parameter and error st
     .map((route) => `${route.method} ${route.path.replace(/:(\w+)/, "{$1}").replace(/\/$/, "")}`);
   await ukemi.stop();
   expect(routes.length).toBeGreaterThan(3);
-  for (const route of new Set(routes)) expect(page).toContain(`\`${route}\``);
+  const named = [...page.matchAll(/`((?:GET|POST|PUT|PATCH|DELETE) \/[^`]*)`/g)].map(([, route]) => route!);
+  expect(new Set(named)).toEqual(new Set([...routes, "POST /webhooks/{source}"]));
   for (const parameter of EVENT_PARAMETERS) expect(page).toContain(`\`${parameter}\``);
   for (const entry of Object.values(catalogue))
     if ("status" in entry) expect(page).toContain(`\`${entry.status}\``);
 });
 
 test("every link of the papers leads to a file that is there", async () => {
-  const papers = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+  const papers = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs/guides/operating.md",
+    "docs/guides/frameworks.md",
+    "docs/reference/http-api.md",
+  ];
   for (const paper of papers) {
     const text = await readFile(new URL(`../../${paper}`, import.meta.url), "utf8");
     for (const [, target] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)/g)) {
       await expect(
-        readFile(new URL(`../../${target}`, import.meta.url)).catch((error: NodeJS.ErrnoException) =>
-          error.code === "EISDIR" ? "" : Promise.reject(error),
+        readFile(new URL(target!, new URL(`../../${paper}`, import.meta.url))).catch(
+          (error: NodeJS.ErrnoException) => (error.code === "EISDIR" ? "" : Promise.reject(error)),
         ),
         `${paper} → ${target}`,
       ).resolves.toBeDefined();

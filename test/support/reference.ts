@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { createProgram } from "../../src/cli/main.ts";
 import { catalogue } from "../../src/errors.ts";
+import { REFUSALS } from "../../src/inbox/receipt.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
 import { OPTION_NAMES, OPTIONS } from "../../src/options.ts";
 
@@ -70,6 +71,20 @@ function errors(): string {
   );
 }
 
+/** Every reason to refuse a delivery: docs/reference/refusals.md. */
+function refusals(): string {
+  const rows = Object.entries(REFUSALS).map(([reason, { result, remedy }]) => [
+    code(reason),
+    code(result),
+    remedy,
+  ]);
+  return page(
+    "Refusals",
+    "Why a delivery was refused: `reason` in the log line and in `ukemi.rejections`, `result` in the log line and in `ukemi_inbox_events_total`. The caller is told none of it. Other results: `accepted`, `duplicate`, `skipped` (another mode), `rejected_size` (413), `rejected_address` (403), `rejected_abuse` (429), `rejected_route` (404, 405), and `error` with an [error code](errors.md) as its reason (503).",
+    table(["reason", "result", "what to do"], rows),
+  );
+}
+
 /** Every command: docs/reference/cli.md. */
 function cli(): string {
   const program = createProgram();
@@ -107,5 +122,11 @@ async function metrics(): Promise<string> {
 
 /** The pages that are made from the code, by file name. */
 export async function referencePages(): Promise<Record<string, string>> {
-  return { "options.md": options(), "errors.md": errors(), "cli.md": cli(), "metrics.md": await metrics() };
+  return {
+    "options.md": options(),
+    "errors.md": errors(),
+    "refusals.md": refusals(),
+    "cli.md": cli(),
+    "metrics.md": await metrics(),
+  };
 }

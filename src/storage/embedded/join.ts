@@ -45,7 +45,9 @@ export async function joinOrStart(folder: DataFolder, options: JoinOptions): Pro
   const running = found ? joined(found, folder) : await start(folder, options);
   options.tell?.(
     "info",
-    running.adopted ? "joined the embedded PostgreSQL of this folder" : "started the embedded PostgreSQL",
+    running.adopted
+      ? "adopted the embedded PostgreSQL that runs on this folder"
+      : "started the embedded PostgreSQL",
     {
       pid: running.pid,
       version: running.version,

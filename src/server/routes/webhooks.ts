@@ -1,7 +1,7 @@
 // The fast path for webhooks: node:http to receive() with nothing in between.
-import { createNodeReceiver, type NodeReceiver } from "../inbox/node.ts";
-import type { Receive } from "../inbox/receive.ts";
-import type { AddressOf } from "../inbox/address.ts";
+import { createNodeReceiver, type NodeReceiver } from "../../inbox/node.ts";
+import type { Receive } from "../../inbox/receive.ts";
+import type { AddressOf } from "../../inbox/address.ts";
 
 /** The path below which every source has its endpoint. */
 export const WEBHOOK_PATH = "/webhooks/";
