@@ -59,12 +59,16 @@ create table ukemi.events (
   constraint events_origin check (origin in ('webhook', 'reconcile', 'api', 'test'))
 );
 create index events_by_type on ukemi.events (type, id);
+create index events_by_source on ukemi.events (source, id);
+create index events_by_time on ukemi.events using brin (received_at);
 create index events_by_tenant on ukemi.events (tenant, id) where tenant is not null;
 
 create trigger events_append_only before update or delete on ukemi.events
   for each row execute function ukemi.refuse_change();
 create trigger events_never_truncated before truncate on ukemi.events
   for each statement execute function ukemi.refuse_change();
+-- always: also in a session that replays a replication stream
+alter table ukemi.events enable always trigger events_append_only, enable always trigger events_never_truncated;
 
 -- Raw bytes, by month of receipt: retention drops whole months. The primary key must hold the partition column.
 create table ukemi.event_bodies (
@@ -82,13 +86,19 @@ create trigger event_bodies_append_only before update or delete on ukemi.event_b
 create table ukemi.event_bodies_default partition of ukemi.event_bodies default;
 create trigger event_bodies_never_truncated before truncate on ukemi.event_bodies_default
   for each statement execute function ukemi.refuse_change();
+alter table ukemi.event_bodies_default
+  enable always trigger event_bodies_append_only, enable always trigger event_bodies_never_truncated;
 
 -- Makes this month and the given number of months ahead; returns how many were missing.
+-- A month is attached under a lock that any long reader holds up: rather give up and come again than make others wait.
 create function ukemi.make_body_months(ahead integer) returns integer
   language plpgsql
+  set lock_timeout = '1s'
+  set datestyle = 'ISO'
+  set timezone = 'UTC'
   as $$
 declare
-  first_month timestamp := date_trunc('month', ukemi.now() at time zone 'UTC');
+  first_month timestamptz := date_trunc('month', ukemi.now());
   month_start timestamptz;
   month_end timestamptz;
   part text;
@@ -96,9 +106,9 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('ukemi.make_body_months', 0));
   for i in 0..ahead loop
-    month_start := (first_month + make_interval(months => i)) at time zone 'UTC';
-    month_end := (first_month + make_interval(months => i + 1)) at time zone 'UTC';
-    part := 'event_bodies_' || to_char(month_start at time zone 'UTC', 'YYYYMM');
+    month_start := first_month + make_interval(months => i);
+    month_end := first_month + make_interval(months => i + 1);
+    part := 'event_bodies_' || to_char(month_start, 'YYYYMM');
     continue when to_regclass('ukemi.' || part) is not null;
     execute format('create table ukemi.%I (like ukemi.event_bodies including defaults including constraints)', part);
     -- rows that fell into the net move over, else the month could not be attached
@@ -111,11 +121,13 @@ begin
       part, month_start, month_end);
     execute format('create trigger event_bodies_never_truncated before truncate on ukemi.%I
       for each statement execute function ukemi.refuse_change()', part);
+    execute format('alter table ukemi.%I enable always trigger event_bodies_append_only,
+      enable always trigger event_bodies_never_truncated', part);
     made := made + 1;
   end loop;
   return made;
 end $$;
-select ukemi.make_body_months(2);
+select ukemi.make_body_months(3);
 
 create table ukemi.event_refs (
   event uuid not null,
@@ -136,6 +148,7 @@ create table ukemi.event_outcomes (
   constraint event_outcomes_status check (status in ('success', 'failed', 'skipped', 'unrouted'))
 );
 create index event_outcomes_by_status on ukemi.event_outcomes (status, event);
+create index event_outcomes_by_time on ukemi.event_outcomes using brin (processed_at);
 create index event_outcomes_by_billing on ukemi.event_outcomes (billing_id, event) where billing_id is not null;
 create index event_outcomes_by_office on ukemi.event_outcomes (office_id, event) where office_id is not null;
 
@@ -195,6 +208,8 @@ create table ukemi.jobs (
 
 -- One job for a handler and an event, however often it is routed.
 create unique index jobs_by_event on ukemi.jobs (event, subscription) where event is not null;
+-- Which events are pending, without looking at those that are not.
+create index jobs_unfinished on ukemi.jobs (event) where state in ('scheduled', 'ready', 'waiting', 'running');
 create index jobs_ready on ukemi.jobs (queue, priority, run_at, id) where state = 'ready';
 create index jobs_scheduled on ukemi.jobs (run_at) where state = 'scheduled';
 create index jobs_running on ukemi.jobs (lease_until) where state = 'running';
@@ -232,6 +247,7 @@ create trigger audit_log_append_only before update or delete on ukemi.audit_log
   for each row execute function ukemi.refuse_change();
 create trigger audit_log_never_truncated before truncate on ukemi.audit_log
   for each statement execute function ukemi.refuse_change();
+alter table ukemi.audit_log enable always trigger audit_log_append_only, enable always trigger audit_log_never_truncated;
 
 -- Views for people's SQL ------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // `npm test`: everything that must hold before a change lands, from a fresh clone with nothing installed.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,6 +14,7 @@ ensureInstalled("all");
 
 // every temporary file of the run goes below one folder, which must be empty at the end
 const scratch = mkdtempSync(join(tmpdir(), "ukemi-run-"));
+chmodSync(scratch, 0o755); // the servers of some tests run as another user
 const { DATABASE_URL: givenDatabase, ...inherited } = process.env;
 const baseEnv = { ...inherited, TMPDIR: scratch, FORCE_COLOR: process.stdout.isTTY ? "1" : "0" };
 const totals = { passed: 0, failed: 0, skipped: 0 };

@@ -155,10 +155,10 @@ export const OPTIONS = {
     default: 10_000,
     env: "UKEMI_WAITING_ROWS_MAX",
   }),
-  waitingBytesMax: option(whole(1, 4 * 1024 ** 3), {
-    text: "How many bytes of bodies may wait for a commit before new ones are answered with 503.",
+  bodiesBytesMax: option(whole(1, 4 * 1024 ** 3), {
+    text: "How many bytes of bodies may be in memory at once, being read or waiting for a commit, before new ones are answered with 503.",
     default: 64 * 1024 * 1024,
-    env: "UKEMI_WAITING_BYTES_MAX",
+    env: "UKEMI_BODIES_BYTES_MAX",
   }),
   refusedPerMinute: option(whole(1, 1_000_000), {
     text: "How many refused requests a minute one address may cause before it is answered with 429.",

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { createDatabaseClock, inTime } from "./clock.ts";
 import { UkemiError } from "./errors.ts";
 import { createGroupCommit, type GroupCommit } from "./inbox/group-commit.ts";
+import { createByteBudget } from "./inbox/budget.ts";
 import { createFetchReceiver, type FetchReceiverOptions } from "./inbox/fetch.ts";
 import { createAddressOf } from "./inbox/address.ts";
 import type { Answer } from "./inbox/answer.ts";
@@ -95,7 +96,10 @@ export function createUkemi(options: UkemiOptions): Ukemi {
   });
   const quarantine = createQuarantine({
     ...QUARANTINE,
-    write: (rejections) => keepRejections(keeper.current().pool, rejections, settings.rejectionRowsMax),
+    async write(rejections) {
+      const { duties } = await keeper.open();
+      await keepRejections(duties, rejections, settings.rejectionRowsMax);
+    },
     onFault: (error) => logger.warn({ error: describeFault(error) }, "rejections could not be kept"),
     onDropped: metrics.rejectionsDropped,
   });
@@ -104,6 +108,7 @@ export function createUkemi(options: UkemiOptions): Ukemi {
     store: inbox.store,
     now: clock.now,
     limiter: createRefusalLimiter(settings.refusedPerMinute),
+    budget: createByteBudget(settings.bodiesBytesMax),
     quarantine,
     bodyBytesMax: settings.bodyBytesMax,
     onReceipt(receipt) {

@@ -120,10 +120,13 @@ CREATE UNIQUE INDEX event_bodies_default_pkey ON ukemi.event_bodies_default USIN
 CREATE INDEX event_outcomes_by_billing ON ukemi.event_outcomes USING btree (billing_id, event) WHERE (billing_id IS NOT NULL)
 CREATE INDEX event_outcomes_by_office ON ukemi.event_outcomes USING btree (office_id, event) WHERE (office_id IS NOT NULL)
 CREATE INDEX event_outcomes_by_status ON ukemi.event_outcomes USING btree (status, event)
+CREATE INDEX event_outcomes_by_time ON ukemi.event_outcomes USING brin (processed_at)
 CREATE UNIQUE INDEX event_outcomes_pkey ON ukemi.event_outcomes USING btree (event)
 CREATE INDEX event_refs_by_event ON ukemi.event_refs USING btree (event)
 CREATE UNIQUE INDEX event_refs_pkey ON ukemi.event_refs USING btree (ref, kind, event)
+CREATE INDEX events_by_source ON ukemi.events USING btree (source, id)
 CREATE INDEX events_by_tenant ON ukemi.events USING btree (tenant, id) WHERE (tenant IS NOT NULL)
+CREATE INDEX events_by_time ON ukemi.events USING brin (received_at)
 CREATE INDEX events_by_type ON ukemi.events USING btree (type, id)
 CREATE UNIQUE INDEX events_identity ON ukemi.events USING btree (event_id, source, account, livemode)
 CREATE UNIQUE INDEX events_pkey ON ukemi.events USING btree (id)
@@ -133,6 +136,7 @@ CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
 CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text)
 CREATE INDEX jobs_running ON ukemi.jobs USING btree (lease_until) WHERE (state = 'running'::text)
 CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 'scheduled'::text)
+CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
 CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
 CREATE UNIQUE INDEX rejections_pkey ON ukemi.rejections USING btree (id)
 CREATE UNIQUE INDEX subscriptions_pkey ON ukemi.subscriptions USING btree (name)
@@ -177,9 +181,12 @@ end $function$
 CREATE OR REPLACE FUNCTION ukemi.make_body_months(ahead integer)
  RETURNS integer
  LANGUAGE plpgsql
+ SET lock_timeout TO '1s'
+ SET "DateStyle" TO 'ISO'
+ SET "TimeZone" TO 'UTC'
 AS $function$
 declare
-  first_month timestamp := date_trunc('month', ukemi.now() at time zone 'UTC');
+  first_month timestamptz := date_trunc('month', ukemi.now());
   month_start timestamptz;
   month_end timestamptz;
   part text;
@@ -187,9 +194,9 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('ukemi.make_body_months', 0));
   for i in 0..ahead loop
-    month_start := (first_month + make_interval(months => i)) at time zone 'UTC';
-    month_end := (first_month + make_interval(months => i + 1)) at time zone 'UTC';
-    part := 'event_bodies_' || to_char(month_start at time zone 'UTC', 'YYYYMM');
+    month_start := first_month + make_interval(months => i);
+    month_end := first_month + make_interval(months => i + 1);
+    part := 'event_bodies_' || to_char(month_start, 'YYYYMM');
     continue when to_regclass('ukemi.' || part) is not null;
     execute format('create table ukemi.%I (like ukemi.event_bodies including defaults including constraints)', part);
     -- rows that fell into the net move over, else the month could not be attached
@@ -202,6 +209,8 @@ begin
       part, month_start, month_end);
     execute format('create trigger event_bodies_never_truncated before truncate on ukemi.%I
       for each statement execute function ukemi.refuse_change()', part);
+    execute format('alter table ukemi.%I enable always trigger event_bodies_append_only,
+      enable always trigger event_bodies_never_truncated', part);
     made := made + 1;
   end loop;
   return made;

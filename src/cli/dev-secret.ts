@@ -1,8 +1,9 @@
 // The signing secret that `ukemi dev` makes up, kept in the data folder so that `ukemi send` can sign with it.
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { UkemiError } from "../errors.ts";
+import { makeFolder } from "../storage/embedded/folder.ts";
 
 const FILE = "dev-secret";
 
@@ -12,7 +13,7 @@ export async function devSecret(data: string): Promise<string> {
   if (found !== undefined) return found;
   const secret = `whsec_${randomBytes(24).toString("hex")}`;
   try {
-    await mkdir(data, { recursive: true });
+    await makeFolder(resolve(data));
     await writeFile(join(data, FILE), `${secret}\n`, { mode: 0o600 });
   } catch (error) {
     throw unusable(data, error);

@@ -204,7 +204,11 @@ function checkSecrets(settings: Settings): Finding {
 
 function checkAccess(settings: Settings): Finding {
   if (settings.adminToken === undefined) {
-    return ok("access", "no admin token: the API answers on this machine only");
+    return warn(
+      "access",
+      "no admin token: the API answers every caller on this machine",
+      "Set UKEMI_ADMIN_TOKEN before you put a reverse proxy in front.",
+    );
   }
   if (settings.adminToken.length < 24) {
     return warn("access", "the admin token is short", "Use 32 random bytes: openssl rand -hex 32");

@@ -6,12 +6,14 @@ import type { Ukemi } from "../ukemi.ts";
 /** Starts the server, calls `onReady` with its URL, and waits for SIGTERM or SIGINT. */
 export async function runServer(ukemi: Ukemi, onReady: (url: string) => void): Promise<void> {
   const stopped = stopSignal();
+  const starting = ukemi.start();
   try {
-    const stoppedEarly = await Promise.race([ukemi.start(), stopped]);
+    const stoppedEarly = await Promise.race([starting, stopped]);
     if (stoppedEarly === undefined) await serve(ukemi, stopped, onReady);
+    // a start that is still under way may wait for others for minutes; what it has started ends with this process
+    else await inTime(starting, ukemi.settings.drainTimeoutMs, () => process.exit(1));
   } finally {
-    // a start that was still under way may wait for others for minutes; what it has started ends with this process
-    await inTime(ukemi.stop(), ukemi.settings.drainTimeoutMs, () => process.exit(1));
+    await ukemi.stop();
   }
   ukemi.logger.info("stopped");
 }

@@ -17,9 +17,15 @@ export function createAddressOf(trustedProxies: readonly string[]): AddressOf {
     const hops = String(headers["x-forwarded-for"] ?? "")
       .split(",")
       .slice(-16)
-      .map((hop) => hop.trim());
+      .map(withoutPort);
     while (address !== undefined && trusted.allows(address) && hops.length > 0)
       address = hops.pop() || address;
     return address;
   };
+}
+
+/** Some proxies write `203.0.113.7:51234` or `[2001:db8::1]:443`: the port is another one every time. */
+function withoutPort(hop: string): string {
+  const text = hop.trim();
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
 }

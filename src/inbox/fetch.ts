@@ -1,5 +1,5 @@
 // The receiver for frameworks that speak Request and Response: Hono, Next.js and others.
-import type { Delivery, ReadBody } from "./delivery.ts";
+import type { Delivery, ReadBody, ReadLimits } from "./delivery.ts";
 import type { Receive } from "./receive.ts";
 
 export interface FetchReceiverOptions {
@@ -27,10 +27,10 @@ export function createFetchReceiver(
       method: request.method,
       headers: Object.fromEntries(request.headers),
       address: options.address?.(request),
-      async readBody(bytesMax) {
-        if (request.bodyUsed) return "read before";
-        const body = await readStream(request.body, bytesMax);
-        unread = body === "too large";
+      async readBody(limits) {
+        if (request.bodyUsed || request.body?.locked) return "read before";
+        const body = await readStream(request.body, limits);
+        unread = typeof body === "string";
         return body;
       },
     };
@@ -44,12 +44,17 @@ export function createFetchReceiver(
   };
 }
 
-async function readStream(stream: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<ReadBody> {
+async function readStream(
+  stream: ReadableStream<Uint8Array> | null,
+  { bytesMax, admit }: ReadLimits,
+): Promise<ReadBody> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream ?? []) {
     bytes += chunk.length;
-    if (bytes > bytesMax) return "too large"; // leaving the loop cancels the stream
+    // leaving the loop cancels the stream
+    if (bytes > bytesMax) return "too large";
+    if (!admit(chunk.length)) return "no room";
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, bytes);

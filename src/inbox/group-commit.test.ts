@@ -33,7 +33,6 @@ function start(connect: GroupCommitOptions["connect"], changes: Partial<GroupCom
     batchRowsMax: 100,
     batchBytesMax: 1000,
     waitingRowsMax: 1000,
-    waitingBytesMax: 100_000,
     ...changes,
   });
 }
@@ -54,7 +53,7 @@ test("lets events that arrive during a commit share the next one", async () => {
   await inbox.stop();
 });
 
-test("stores one by one what the database refuses together, so that only the guilty one is refused", async () => {
+test("halves what the database refuses together until only the guilty one is refused", async () => {
   const store = fakeStore((ids) => (ids.includes("guilty") ? Promise.reject(sqlError("22021")) : undefined));
   const inbox = start(store.connect);
   const held = inbox.store(event("first"));

@@ -30,9 +30,8 @@ export interface GroupCommitOptions {
   readonly deadlineMs: number;
   readonly batchRowsMax: number;
   readonly batchBytesMax: number;
-  /** What may wait in memory before new requests are turned away. */
+  /** How many may wait before new ones are turned away. */
   readonly waitingRowsMax: number;
-  readonly waitingBytesMax: number;
   /** Called after each commit with the database's time and the steady time at which the statement was sent. */
   readonly onCommit?: (databaseMs: number, sentAt: number) => void;
   readonly onFault?: (fault: LaneFault) => void;
@@ -98,31 +97,37 @@ async function runLane(room: Room, options: GroupCommitOptions): Promise<void> {
   await connection?.end().catch(() => {});
 }
 
-/** Commits a batch, or, if the database refuses it, each event by itself. Throws only for faults of the infrastructure. */
+/**
+ * Commits a batch. What the database refuses as a whole is halved until the guilty event is alone: all halves of one size
+ * before the next smaller ones, so that the innocent are stored first. Throws only for faults of the infrastructure.
+ */
 async function commit(
   connection: LaneConnection,
   batch: readonly Waiting[],
   room: Room,
   options: GroupCommitOptions,
 ): Promise<void> {
-  try {
-    const stored = await storeInTime(connection, batch, options);
-    batch.forEach((waiting, index) => waiting.resolve(stored[index]!));
-  } catch (error) {
-    const fault = classifyFault(error);
-    if (fault === "infrastructure") throw error;
-    options.onFault?.({ fault, doing: "storing received events", error, failures: 1 });
-    if (batch.length > 1) {
-      for (const waiting of batch) {
-        if (!waiting.settled()) await commit(connection, [waiting], room, options);
-      }
-      return;
-    }
-    for (const alone of batch) {
-      if (fault === "refused") alone.reject(error);
-      else room.putAside(alone); // somebody holds a lock: its turn comes again
+  const parts = [batch];
+  for (let next = parts.shift(); next; next = parts.shift()) {
+    const part = next.filter((waiting) => !waiting.settled());
+    if (part.length === 0) continue;
+    try {
+      const stored = await storeInTime(connection, part, options);
+      part.forEach((waiting, index) => waiting.resolve(stored[index]!));
+    } catch (error) {
+      const fault = classifyFault(error);
+      if (fault === "infrastructure") throw error;
+      options.onFault?.({ fault, doing: "storing received events", error, failures: 1 });
+      if (part.length > 1) parts.push(...halvesOf(part));
+      else if (fault === "refused") part[0]!.reject(error);
+      else room.putAside(part[0]!); // somebody holds a lock: its turn comes again
     }
   }
+}
+
+function halvesOf<T>(items: readonly T[]): [T[], T[]] {
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
 }
 
 /** Cuts the connection when a commit takes longer than the deadline: a peer that went silent would hold the lane for ever. */

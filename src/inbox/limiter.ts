@@ -1,5 +1,6 @@
 // How many refused requests one address may cause: an attacker must not make us verify, log and quarantine without end.
 import { steadyMs } from "../clock.ts";
+import { senderOf } from "../network.ts";
 
 export interface Block {
   readonly waitSeconds: number;
@@ -31,9 +32,9 @@ export function createRefusalLimiter(perMinute: number, now: () => number = stea
   const buckets = new Map<string, Bucket>();
   const perMs = perMinute / 60_000;
 
-  function bucketOf(address: string): Bucket {
+  function bucketOf(sender: string): Bucket {
     const at = now();
-    const bucket = buckets.get(address) ?? {
+    const bucket = buckets.get(sender) ?? {
       tokens: perMinute,
       filledAt: at,
       trustedUntil: 0,
@@ -41,15 +42,16 @@ export function createRefusalLimiter(perMinute: number, now: () => number = stea
     };
     bucket.tokens = Math.min(perMinute, bucket.tokens + (at - bucket.filledAt) * perMs);
     bucket.filledAt = at;
-    buckets.delete(address); // back in as the most recently used
-    buckets.set(address, bucket);
+    buckets.delete(sender); // back in as the most recently used
+    buckets.set(sender, bucket);
     if (buckets.size > ADDRESSES_MAX) buckets.delete(buckets.keys().next().value!);
     return bucket;
   }
 
   return {
     blocked(address) {
-      const bucket = buckets.get(address) && bucketOf(address);
+      const sender = senderOf(address);
+      const bucket = buckets.has(sender) ? bucketOf(sender) : undefined;
       if (!bucket) return undefined;
       const wasBlocked = bucket.isBlocked;
       bucket.isBlocked = bucket.tokens < 1 && bucket.trustedUntil <= now();
@@ -57,11 +59,11 @@ export function createRefusalLimiter(perMinute: number, now: () => number = stea
       return { waitSeconds: Math.ceil((1 - bucket.tokens) / perMs / 1000), isNews: !wasBlocked };
     },
     refused(address) {
-      const bucket = bucketOf(address);
+      const bucket = bucketOf(senderOf(address));
       bucket.tokens = Math.max(0, bucket.tokens - 1);
     },
     verified(address) {
-      bucketOf(address).trustedUntil = now() + TRUST_MS;
+      bucketOf(senderOf(address)).trustedUntil = now() + TRUST_MS;
     },
   };
 }

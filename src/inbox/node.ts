@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { crashPoint } from "../crash-point.ts";
 import { problem, type Answer } from "./answer.ts";
-import { CallerGone, type ReadBody } from "./delivery.ts";
+import { CallerGone, type ReadBody, type ReadLimits } from "./delivery.ts";
 import type { Receive } from "./receive.ts";
 
 export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
@@ -39,8 +39,8 @@ export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceive
         method: request.method!,
         headers: request.headers,
         address: parts.address(request),
-        readBody: async (bytesMax) =>
-          wasRead(request) ? bytesReadBefore(request, bytesMax) : readBody(request, bytesMax),
+        readBody: async (limits) =>
+          wasRead(request) ? bytesReadBefore(request, limits) : readBody(request, limits),
       });
       crashPoint("server.before_answer");
       send(request, response, answer);
@@ -74,12 +74,16 @@ function wasRead(request: IncomingMessage): boolean {
 }
 
 /** Bytes are as good as a stream (express.raw() leaves them in `body`); anything else is no longer what was signed. */
-function bytesReadBefore(request: IncomingMessage & { readonly body?: unknown }, bytesMax: number): ReadBody {
+function bytesReadBefore(
+  request: IncomingMessage & { readonly body?: unknown },
+  { bytesMax, admit }: ReadLimits,
+): ReadBody {
   if (!Buffer.isBuffer(request.body)) return "read before";
-  return request.body.length > bytesMax ? "too large" : request.body;
+  if (request.body.length > bytesMax) return "too large";
+  return admit(request.body.length) ? request.body : "no room";
 }
 
-function readBody(request: IncomingMessage, bytesMax: number): Promise<ReadBody> {
+function readBody(request: IncomingMessage, { bytesMax, admit }: ReadLimits): Promise<ReadBody> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -87,10 +91,11 @@ function readBody(request: IncomingMessage, bytesMax: number): Promise<ReadBody>
     if (request.destroyed) return gone();
     function take(chunk: Buffer): void {
       bytes += chunk.length;
-      if (bytes <= bytesMax) return void chunks.push(chunk);
+      const room = bytes <= bytesMax && admit(chunk.length);
+      if (room) return void chunks.push(chunk);
       request.off("data", take);
       chunks.length = 0;
-      resolve("too large");
+      resolve(bytes > bytesMax ? "too large" : "no room");
     }
     request.on("data", take);
     request.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));

@@ -6,10 +6,12 @@ import type { Refusal, Source } from "../sources/source.ts";
 import type { NewEvent, StoredEvent } from "../storage/events.ts";
 import { describeFault } from "../storage/faults.ts";
 import { acknowledge, problem, type Answer } from "./answer.ts";
+import type { ByteBudget } from "./budget.ts";
 import { CallerGone, type Delivery } from "./delivery.ts";
 import { newEvent } from "./event.ts";
+import { askSource, isStorable, isVerified } from "./identity.ts";
 import { headerText, keptHeaders, requestIdOf } from "./headers.ts";
-import type { RefusalLimiter } from "./limiter.ts";
+import type { Block, RefusalLimiter } from "./limiter.ts";
 import type { Quarantine } from "./quarantine.ts";
 import { noteIdentity, REFUSALS, type Receipt, type ReceiptResult } from "./receipt.ts";
 
@@ -26,6 +28,7 @@ export interface ReceiveOptions {
   readonly now: () => number;
   readonly limiter: RefusalLimiter;
   readonly quarantine: Quarantine;
+  readonly budget: ByteBudget;
   readonly bodyBytesMax: number;
   readonly onReceipt: (receipt: Receipt) => void;
 }
@@ -37,7 +40,12 @@ export type Receive = (delivery: Delivery) => Promise<Answer>;
 interface Visit extends ReceiveOptions {
   readonly delivery: Delivery;
   readonly receipt: Receipt;
+  /** Counts bytes of the body against the budget, until the visit is over. */
+  readonly admitBytes: (bytes: number) => boolean;
 }
+
+/** The largest body that is still read from an address that caused too many refusals. */
+const BLOCKED_BYTES_MAX = 64 * 1024;
 
 /** How much of an unknown source's name the log shows. */
 const SHOWN_NAME_MAX = 80;
@@ -54,12 +62,22 @@ export function createReceive(options: ReceiveOptions): Receive {
       durationMs: 0,
       ...(delivery.address === undefined ? {} : { address: delivery.address }),
     };
-    const visit = { ...options, delivery, receipt };
-    const answer = await takeIn(visit).catch((error: unknown) => failed(visit, error));
-    receipt.status = answer.status;
-    receipt.durationMs = steadyMs() - startedAt;
-    options.onReceipt(receipt);
-    return answer;
+    let bytes = 0;
+    const admitBytes = (more: number) => {
+      const admitted = options.budget.take(more);
+      if (admitted) bytes += more;
+      return admitted;
+    };
+    const visit = { ...options, delivery, receipt, admitBytes };
+    try {
+      const answer = await takeIn(visit).catch((error: unknown) => failed(visit, error));
+      receipt.status = answer.status;
+      receipt.durationMs = steadyMs() - startedAt;
+      options.onReceipt(receipt);
+      return answer;
+    } finally {
+      options.budget.release(bytes);
+    }
   };
 }
 
@@ -74,17 +92,23 @@ async function takeIn(visit: Visit): Promise<Answer> {
   const turnedAway = admit(visit, open);
   if (turnedAway) return turnedAway;
 
-  const body = await delivery.readBody(visit.bodyBytesMax);
-  if (body === "too large") return turnAway(visit, "payload_too_large", "rejected_size");
+  const block = delivery.address === undefined ? undefined : visit.limiter.blocked(delivery.address);
+  const bytesMax = block ? Math.min(BLOCKED_BYTES_MAX, visit.bodyBytesMax) : visit.bodyBytesMax;
+  const body = await delivery.readBody({ bytesMax, admit: visit.admitBytes });
+  if (body === "too large") {
+    return block ? tooMany(visit, block) : turnAway(visit, "payload_too_large", "rejected_size");
+  }
+  if (body === "no room") throw new UkemiError("overloaded");
   if (body === "read before") return refuse(visit, READ_BEFORE);
   receipt.bodyBytes = body.length;
   const readAt = steadyMs();
 
   const request = { headers: delivery.headers, body };
-  const verified = total(() => open.source.verify(request, visit.now()));
-  if (verified.refused) return refuse(visit, verified, body);
+  const { source } = open;
+  const verified = askSource(() => source.verify(request, visit.now(), { diagnose: !block }), isVerified);
+  if (verified.refused) return block ? tooMany(visit, block) : refuse(visit, verified, body);
   if (delivery.address !== undefined) visit.limiter.verified(delivery.address);
-  const identity = total(() => open.source.identify(request));
+  const identity = askSource(() => source.identify(request), isStorable);
   if (identity.refused) return refuse(visit, identity, body);
 
   noteIdentity(receipt, identity);
@@ -99,33 +123,27 @@ async function takeIn(visit: Visit): Promise<Answer> {
   return acknowledge(receipt.requestId, identity.eventId, stored.id, stored.duplicate);
 }
 
-/** A source must not throw; one that does, refuses: whatever cannot be verified is not accepted. */
-function total<T>(work: () => T): T | Refusal {
-  try {
-    return work();
-  } catch (error) {
-    return { refused: "source_failed", diagnosis: `the source itself failed: ${describeFault(error)}` };
-  }
+/**
+ * An address that caused too many refusals. It may be a proxy that an honest sender shares with a forger: a signature is
+ * still checked, for bodies of an event's usual size, but nothing is diagnosed, kept or, after the first time, logged.
+ */
+function tooMany({ receipt }: Visit, block: Block): Answer {
+  receipt.result = "rejected_abuse";
+  receipt.reason = "too_many_refused";
+  receipt.isNews = block.isNews;
+  return problem("too_many_refused", receipt.requestId, {
+    headers: { "retry-after": String(block.waitSeconds) },
+  });
 }
 
 /** What can be refused before the body is read, cheapest first. */
 function admit(visit: Visit, { addresses }: OpenSource): Answer | undefined {
-  const { delivery, receipt } = visit;
+  const { delivery } = visit;
   if (delivery.method !== "POST") {
     return turnAway(visit, "method_not_allowed", "rejected_route", { allow: "POST" });
   }
   if (addresses && !addresses.allows(delivery.address ?? "")) {
     return turnAway(visit, "address_not_allowed", "rejected_address");
-  }
-  const block = delivery.address === undefined ? undefined : visit.limiter.blocked(delivery.address);
-  if (block) {
-    // not counted as one more refusal, else a sender that keeps trying would never get out; logged once, not each time
-    receipt.result = "rejected_abuse";
-    receipt.reason = "too_many_refused";
-    receipt.isNews = block.isNews;
-    return problem("too_many_refused", receipt.requestId, {
-      headers: { "retry-after": String(block.waitSeconds) },
-    });
   }
   if (Number(headerText(delivery.headers, "content-length") ?? 0) > visit.bodyBytesMax) {
     return turnAway(visit, "payload_too_large", "rejected_size");

@@ -16,7 +16,6 @@ export interface WaitingRoomLimits {
   readonly batchRowsMax: number;
   readonly batchBytesMax: number;
   readonly waitingRowsMax: number;
-  readonly waitingBytesMax: number;
 }
 
 export interface WaitingRoom {
@@ -46,7 +45,6 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   let queue: Seat[] = [];
   let aside: Seat[] = []; // those whose pause is over
   const seated = new Set<Seat>(); // waiting or in flight: everyone who has not been answered
-  let bytes = 0;
   let closed = false;
   let wake: (() => void)[] = [];
   let sweeper: NodeJS.Timeout | undefined;
@@ -72,16 +70,13 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   function enter(event: NewEvent): Promise<StoredEvent> {
     if (closed) return Promise.reject(new UkemiError("stopping"));
-    if (seated.size >= limits.waitingRowsMax || bytes + event.body.length > limits.waitingBytesMax) {
-      return Promise.reject(new UkemiError("overloaded"));
-    }
+    if (seated.size >= limits.waitingRowsMax) return Promise.reject(new UkemiError("overloaded"));
     return new Promise((resolve, reject) => {
       let settled = false;
       const settle = (answer: () => void) => {
         if (settled) return;
         settled = true;
         seated.delete(seat);
-        bytes -= event.body.length;
         answer();
         if (closed && seated.size === 0) wakeLanes(); // the last one: lanes that wait for work may end
       };
@@ -93,7 +88,6 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
         reject: (error) => settle(() => reject(error)),
       };
       seated.add(seat);
-      bytes += event.body.length;
       queue.push(seat);
       sweeper ??= setInterval(sweep, SWEEP_MS);
       wakeLanes();

@@ -1,7 +1,7 @@
 // Structured logs: one JSON line per unit of work, with the same field names everywhere, and no secrets.
 import pino, { type Logger as PinoLogger } from "pino";
 import type { Receipt } from "../inbox/receipt.ts";
-import { maskAddress } from "./mask.ts";
+import { maskAddress } from "../network.ts";
 
 export type Logger = PinoLogger;
 

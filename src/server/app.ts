@@ -6,10 +6,14 @@ import { problem, type Answer } from "../inbox/answer.ts";
 import { requestIdOf } from "../inbox/headers.ts";
 import { describeFault, classifyFault } from "../storage/faults.ts";
 import type { Ukemi } from "../ukemi.ts";
+import { readWithin } from "../storage/postgres.ts";
 import { requireToken, requireTokenOrLocal } from "./auth.ts";
 import { eventRoutes } from "./routes/events.ts";
 
 type Variables = { requestId: string };
+
+/** A read of the API that takes longer is given up, and answered with 503. */
+const READ_TIMEOUT_MS = 5000;
 
 /** Routes that answer without a token carry nothing that needs one. */
 export function createApp(ukemi: Ukemi, isStopping: () => boolean): Hono<{ Variables: Variables }> {
@@ -51,7 +55,7 @@ export function createApp(ukemi: Ukemi, isStopping: () => boolean): Hono<{ Varia
   app.use("/api/v1/*", requireToken(ukemi.settings.adminToken));
   app.route(
     "/api/v1/events",
-    eventRoutes(() => ukemi.store().pool),
+    eventRoutes((work) => readWithin(ukemi.store().pool, READ_TIMEOUT_MS, work)),
   );
 
   app.notFound((context) => {
@@ -68,8 +72,8 @@ function toProblem(error: Error, requestId: string, ukemi: Ukemi): Answer {
   if (error instanceof UkemiError) {
     return problem(error.code, requestId, { detail: error.message });
   }
-  if (classifyFault(error) === "infrastructure") {
-    ukemi.logger.warn({ request_id: requestId, error: describeFault(error) }, "the database is away");
+  if (classifyFault(error) !== "refused") {
+    ukemi.logger.warn({ request_id: requestId, error: describeFault(error) }, "a read failed");
     return problem("store_unavailable", requestId);
   }
   ukemi.logger.error(

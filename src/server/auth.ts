@@ -12,7 +12,7 @@ export function isLoopback(host: string): boolean {
 /** Demands the token; without a configured one, a connection from this machine with a local Host header. */
 export function requireToken(token: string | undefined): MiddlewareHandler {
   return async (context, next) => {
-    const given = /^Bearer (.+)$/.exec(context.req.header("authorization") ?? "")?.[1];
+    const given = /^Bearer (.+)$/i.exec(context.req.header("authorization") ?? "")?.[1];
     const allowed =
       token === undefined ? isLocalCall(context) : given !== undefined && sameText(given, token);
     if (!allowed) throw new UkemiError("unauthorized");
@@ -26,11 +26,15 @@ export function requireTokenOrLocal(token: string | undefined): MiddlewareHandle
   return (context, next) => (isLocalCall(context) ? next() : withToken(context, next));
 }
 
+/** What a reverse proxy on this machine adds for callers elsewhere. One that adds nothing cannot be told from a local caller. */
+const FORWARDED = /^(?:forwarded|via|x-forwarded-.*|x-real-ip|x-client-ip|cf-connecting-ip|true-client-ip)$/;
+
 /** The Host header is checked too: a web page must not reach us by a name that it points at 127.0.0.1. */
 function isLocalCall(context: Parameters<MiddlewareHandler>[0]): boolean {
   const peer = getConnInfo(context).remote.address ?? "";
   const host = (context.req.header("host") ?? "").replace(/:\d+$/, "");
-  return isLoopback(peer) && isLoopback(host) && context.req.header("x-forwarded-for") === undefined;
+  const isForwarded = Object.keys(context.req.header()).some((name) => FORWARDED.test(name));
+  return isLoopback(peer) && isLoopback(host) && !isForwarded;
 }
 
 /** Compares digests: of equal length whatever is given, and in constant time. */

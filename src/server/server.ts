@@ -55,7 +55,8 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
     },
     (request, response) => {
       if (stopping) response.setHeader("connection", "close");
-      if (!request.url?.startsWith(WEBHOOK_PATH)) return void onRequest(request, response);
+      if (!request.url?.startsWith("/")) request.url = pathOf(request.url);
+      if (!request.url.startsWith(WEBHOOK_PATH)) return void onRequest(request, response);
       countRequest(ukemi, request, response);
       void onWebhook(request, response);
     },
@@ -70,6 +71,16 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
       await close(server, settings.drainTimeoutMs);
     },
   };
+}
+
+/** A proxy may ask in absolute form (`POST http://host/path`), which a server must take. */
+function pathOf(url: string | undefined): string {
+  try {
+    const { pathname, search } = new URL(url ?? "");
+    return pathname + search;
+  } catch {
+    return "/"; // "*", or nothing that makes sense: there is no such page
+  }
 }
 
 function countRequest(ukemi: Ukemi, request: IncomingMessage, response: ServerResponse): void {

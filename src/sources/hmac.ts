@@ -65,10 +65,10 @@ export function hmac(options: HmacOptions): Source {
   return {
     kind: "hmac",
     allowedAddresses: readAddresses(options.allowedAddresses),
-    verify(request, nowMs) {
+    verify(request, nowMs, { diagnose } = { diagnose: true }) {
       const claim = readClaim(request.headers, scheme);
       if ("refused" in claim) return claim;
-      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs });
+      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs, diagnose });
     },
     identify: (request) => identifyHmacEvent(request, fields),
   };

@@ -24,6 +24,8 @@ export interface Bench {
   readonly secrets: readonly Secret[];
   readonly toleranceSeconds: number;
   readonly nowMs: number;
+  /** Whether to find out that the body was changed on its way, which costs more than the judgement itself. */
+  readonly diagnose: boolean;
 }
 
 /** Names a secret without telling it: the first 12 hex digits of its SHA-256. */
@@ -88,7 +90,9 @@ export function judge(claim: Claim, body: Buffer, bench: Bench): Verified | Refu
   const matching = findSecret(claim, body, bench.secrets);
   if (matching) return age ?? { secretFingerprint: matching.fingerprint };
 
-  const sent = bodyAsSent(body, (candidate) => findSecret(claim, candidate, bench.secrets) !== undefined);
+  const sent =
+    bench.diagnose &&
+    bodyAsSent(body, (candidate) => findSecret(claim, candidate, bench.secrets) !== undefined);
   if (sent) return refuse("body_altered", `the body was changed on its way here: ${sent}`);
 
   const fingerprints = bench.secrets.map((secret) => secret.fingerprint).join(", ");

@@ -67,8 +67,8 @@ export interface Source {
   readonly kind: string;
   /** Addresses or ranges (CIDR) that may send; empty means any. */
   readonly allowedAddresses: readonly string[];
-  /** Checks the signature and its age; `nowMs` is the database's time. */
-  verify(request: SignedRequest, nowMs: number): Verified | Refusal;
+  /** Checks the signature and its age; `nowMs` is the database's time. Without `diagnose`, finding out why is not worth the work. */
+  verify(request: SignedRequest, nowMs: number, options?: { readonly diagnose: boolean }): Verified | Refusal;
   /** Reads the identity out of a verified request. */
   identify(request: SignedRequest): Identity | Refusal;
 }

@@ -40,10 +40,10 @@ export function standardWebhooks(options: StandardWebhooksOptions): Source {
   return {
     kind: "standard-webhooks",
     allowedAddresses: readAddresses(options.allowedAddresses),
-    verify(request, nowMs) {
+    verify(request, nowMs, { diagnose } = { diagnose: true }) {
       const claim = readClaim(request.headers);
       if ("refused" in claim) return claim;
-      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs });
+      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs, diagnose });
     },
     identify: (request) => identify(request, typePath, options),
   };

@@ -33,10 +33,10 @@ export function stripe(options: StripeOptions): Source {
   return {
     kind: "stripe",
     allowedAddresses: readAddresses(options.allowedAddresses),
-    verify(request, nowMs) {
+    verify(request, nowMs, { diagnose } = { diagnose: true }) {
       const claim = readClaim(request.headers);
       if ("refused" in claim) return claim;
-      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs });
+      return judge(claim, request.body, { secrets, toleranceSeconds, nowMs, diagnose });
     },
     identify: (request) => identifyStripeEvent(request.body, options),
   };

@@ -50,7 +50,9 @@ select
     where r.event = e.id
   ), '[]') as refs,
   coalesce(o.status, 'pending') as status,
-  e.origin, e.received_at, e.occurred_at, o.processed_at, o.error_message,
+  -- as JSON: the text of a plain timestamp depends on the session's DateStyle
+  e.origin, to_json(e.received_at) as received_at, to_json(e.occurred_at) as occurred_at,
+  to_json(o.processed_at) as processed_at, o.error_message,
   coalesce((
     select json_agg(json_build_object('id', j.id, 'handler', j.subscription, 'state', j.state) order by j.id)
     from ukemi.jobs j
@@ -58,6 +60,10 @@ select
   ), '[]') as jobs
 from ukemi.events e
 left join ukemi.event_outcomes o on o.event = e.id`;
+
+/** Events with work to do, from the index of unfinished jobs: looking for what lacks an outcome would read all history. */
+const UNFINISHED = `
+select event from ukemi.jobs where state in ('scheduled', 'ready', 'waiting', 'running')`;
 
 /** A process clock and the database's may differ a little: ids are only a coarse bound, `received_at` the exact one. */
 const ID_SLACK_MS = 10 * 60_000;
@@ -74,7 +80,7 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
   if (filter.type !== undefined) add("e.type = ?", filter.type);
   if (filter.tenant !== undefined) add("e.tenant = ?", filter.tenant);
   if (filter.ref !== undefined) add("e.id in (select event from ukemi.event_refs where ref = ?)", filter.ref);
-  if (filter.status === "pending") where.push("o.event is null");
+  if (filter.status === "pending") where.push(`o.event is null and e.id in (${UNFINISHED})`);
   else if (filter.status !== undefined) add("o.status = ?", filter.status);
   if (filter.since) {
     add("e.id >= ?", uuidv7Floor(filter.since.getTime() - ID_SLACK_MS));
@@ -86,23 +92,42 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
   }
   if (filter.before !== undefined) add("e.id < ?", filter.before);
   values.push(filter.limit);
-  const { rows } = await client.query<ListedEvent & Record<string, unknown>>(
+  const { rows } = await client.query<EventRow>(
     `${SELECT}
      ${where.length > 0 ? `where ${where.join(" and ")}` : ""}
      order by e.id desc
      limit $${values.length}`,
     values,
   );
-  return rows;
+  return rows.map(toListed);
 }
 
 /** Finds one event by our id or by the sender's; the newest where several sources use the same id. */
 export async function findEvent(client: Queryable, id: string): Promise<ListedEvent | undefined> {
   if (id.includes("\u0000")) return undefined; // PostgreSQL's text cannot hold it, so no event has it
-  const column = isUuid(id) ? "e.id" : "e.event_id";
-  const { rows } = await client.query<ListedEvent & Record<string, unknown>>(
-    `${SELECT} where ${column} = $1 order by e.id desc limit 1`,
-    [id],
-  );
-  return rows[0];
+  // a sender's id may look like one of ours: GitHub's are uuids too
+  for (const column of isUuid(id) ? ["e.id", "e.event_id"] : ["e.event_id"]) {
+    const { rows } = await client.query<EventRow>(
+      `${SELECT} where ${column} = $1 order by e.id desc limit 1`,
+      [id],
+    );
+    if (rows[0]) return toListed(rows[0]);
+  }
+  return undefined;
+}
+
+/** A row as it comes: its times are text. */
+type EventRow = Omit<ListedEvent, "received_at" | "occurred_at" | "processed_at"> & {
+  readonly received_at: string;
+  readonly occurred_at: string | null;
+  readonly processed_at: string | null;
+};
+
+function toListed(row: EventRow): ListedEvent {
+  return {
+    ...row,
+    received_at: new Date(row.received_at),
+    occurred_at: row.occurred_at === null ? null : new Date(row.occurred_at),
+    processed_at: row.processed_at === null ? null : new Date(row.processed_at),
+  };
 }

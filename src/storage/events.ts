@@ -40,7 +40,7 @@ export interface StoredBatch {
 }
 
 /** How long an insert waits for another transaction; longer is contention, and is tried again apart from the others. */
-const LOCK_TIMEOUT_MS = 100;
+const LOCK_TIMEOUT_MS = 50;
 
 const INSERT = `
 with settings as materialized (

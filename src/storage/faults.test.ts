@@ -21,6 +21,8 @@ test.each([
   ["bad character", error("22021"), "refused"],
   ["check violation", error("23514"), "refused"],
   ["index row too large", error("54000"), "refused"],
+  ["a fault of our own", new TypeError("x is not a function"), "refused"],
+  ["prepared statement lost", error("26000"), "infrastructure"],
   ["raised by a trigger", error("P0001"), "refused"],
 ])("%s", (_, given, fault) => {
   expect(classifyFault(given)).toBe(fault);

@@ -8,12 +8,16 @@ import { UkemiError } from "../errors.ts";
  */
 export type Fault = "infrastructure" | "contention" | "refused";
 
+/** Errors of the language: a fault in code, which trying again does not mend. */
+const OUR_OWN = [TypeError, RangeError, SyntaxError, ReferenceError];
+
 /** Classifies an error of `pg` by its SQLSTATE; an error without one never came from the server's statement. */
 export function classifyFault(error: unknown): Fault {
+  if (OUR_OWN.some((kind) => error instanceof kind)) return "refused";
   const code = sqlState(error);
   if (code === undefined || endedConnection(error)) return "infrastructure";
   if (code === "57014" || code === "55P03" || code.startsWith("40")) return "contention";
-  const infrastructure = ["08", "28", "3D", "53", "57", "58"];
+  const infrastructure = ["08", "26", "28", "3D", "53", "57", "58"]; // 26: the connection lost its prepared statements
   if (code === "25006" || infrastructure.includes(code.slice(0, 2))) return "infrastructure";
   return "refused";
 }

@@ -28,23 +28,23 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
   let upkeep: Promise<void> | undefined;
 
   async function openNow(): Promise<Store> {
-    const opened = await openStore(settings, tell);
-    await sampleClock(opened.pool, clock);
-    upkeep = keepUp(opened);
-    store = opened;
-    return opened;
+    if (closing.signal.aborted) throw new UkemiError("stopping");
+    store = await openStore(settings, tell);
+    await sampleClock(store.duties, clock).catch(() => {}); // the first commit brings a reading too
+    upkeep = keepUp(store);
+    return store;
   }
 
   /** The database's time, and the months of bodies. A fault only means that the next round tries again. */
-  async function keepUp({ pool }: Store): Promise<void> {
+  async function keepUp({ duties }: Store): Promise<void> {
     let monthsDueAt = steadyMs() + MONTHS_EVERY_MS;
     for (;;) {
       await sleep(UPKEEP_MS, closing.signal);
       if (closing.signal.aborted) return;
       try {
-        await sampleClock(pool, clock);
+        await sampleClock(duties, clock);
         if (steadyMs() < monthsDueAt) continue;
-        await makeBodyMonths(pool, MONTHS_AHEAD);
+        await makeBodyMonths(duties, MONTHS_AHEAD);
         monthsDueAt = steadyMs() + MONTHS_EVERY_MS;
       } catch (error) {
         tell("warn", "upkeep failed", { error: describeFault(error) });
@@ -65,7 +65,7 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
         throw error;
       })),
     check: async (timeoutMs) =>
-      inTime(requireWritable(current().pool), timeoutMs, () => {
+      inTime(requireWritable(current().duties), timeoutMs, () => {
         throw new UkemiError("store_unavailable", `The database did not answer within ${timeoutMs} ms.`);
       }),
     async close() {

@@ -10,7 +10,10 @@ import { makeBodyMonths } from "./upkeep.ts";
 
 /** An open store. */
 export interface Store {
+  /** For reads that people ask for. */
   readonly pool: Pool;
+  /** For our own duties, so that no number of slow reads can hold them up. */
+  readonly duties: Pool;
   /** Where lanes connect to. */
   readonly url: string;
   close(): Promise<void>;
@@ -30,8 +33,9 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     settings.database === undefined ? await startEmbedded({ data: settings.data, tell }) : undefined;
   const url = embedded?.url ?? settings.database!;
   const pool = openPool(url);
+  const duties = openPool(url, { max: 2, name: "ukemi duties" });
   const close = async () => {
-    await closePool(pool);
+    await Promise.all([closePool(pool), closePool(duties)]);
     await embedded?.stop();
   };
   try {
@@ -39,10 +43,10 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     if (embedded || settings.migrate) await migrateStore(settings.directUrl ?? url, tell);
     requireSchema(await readSchema(pool), await readMigrations());
     // a user who may not make tables still receives: the default partition takes what has no month
-    await makeBodyMonths(pool, MONTHS_AHEAD).catch((error: unknown) =>
+    await makeBodyMonths(duties, MONTHS_AHEAD).catch((error: unknown) =>
       tell("warn", "the months of bodies could not be made ahead", { error: describeFault(error) }),
     );
-    return { pool, url, close };
+    return { pool, duties, url, close };
   } catch (error) {
     await close();
     throw explain(error);

@@ -118,6 +118,14 @@ async function throughPooler(client: pg.ClientBase): Promise<boolean> {
   return rows[0]?.pid !== (client as unknown as { processID: number | null }).processID;
 }
 
+/** Runs reads that the server itself gives up after the time: a client that stops waiting does not stop the work. */
+export function readWithin<T>(pool: Pool, ms: number, work: (client: Queryable) => Promise<T>): Promise<T> {
+  return transaction(pool, async (client) => {
+    await client.query(`set local statement_timeout = ${ms}`);
+    return work(client);
+  });
+}
+
 /** Runs the work in one transaction; rolls back when it throws. */
 export async function transaction<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -152,7 +160,7 @@ export interface ServerFacts {
 export async function readServerFacts(pool: Pool): Promise<ServerFacts> {
   const client = await pool.connect();
   try {
-    const { rows } = await client.query<Record<string, string> & { now: Date }>(`
+    const { rows } = await client.query<Record<string, string>>(`
       select
         current_setting('server_version') as version,
         current_setting('server_version_num') as version_num,
@@ -161,7 +169,7 @@ export async function readServerFacts(pool: Pool): Promise<ServerFacts> {
         current_setting('full_page_writes') as full_page_writes,
         current_setting('synchronous_commit') as synchronous_commit,
         pg_is_in_recovery() or current_setting('default_transaction_read_only') = 'on' as read_only,
-        clock_timestamp() as now`);
+        extract(epoch from clock_timestamp()) * 1000 as now_ms`);
     const row = rows[0]!;
     return {
       version: row.version!,
@@ -172,7 +180,7 @@ export async function readServerFacts(pool: Pool): Promise<ServerFacts> {
       synchronousCommit: row.synchronous_commit!,
       readOnly: Boolean(row.read_only),
       pooled: await throughPooler(client),
-      now: row.now,
+      now: new Date(Number(row.now_ms)),
     };
   } finally {
     client.release();

@@ -34,9 +34,10 @@ test("refuses the one poisonous event of a batch of 50, and stores the other 49"
   expect(told.filter((answer) => answer.status === 204)).toHaveLength(49);
   const refused = told.filter((answer) => answer.status !== 204);
   expect(refused).toMatchObject([{ eventId: poison.eventId, status: 503, retryAfter: expect.any(String) }]);
-  // refused twice, with the batch and by itself: it did sit among the others
-  const faults = server.lines().filter((line) => line.msg === "a commit of received events failed");
-  expect(faults).toHaveLength(2);
+  // refused with the batch, with each half it was in, and by itself: it did sit among the others, and was found quickly
+  const faults = server.lines().filter((line) => line.msg === "storing received events failed");
+  expect(faults.length).toBeGreaterThan(2);
+  expect(faults.length).toBeLessThanOrEqual(7);
   const kept = await expectTold(pool, sender.log);
   expect(kept.size).toBe(50);
   expect(kept.has(poison.eventId)).toBe(false);

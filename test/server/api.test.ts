@@ -134,7 +134,9 @@ test("demands the token for the API where one is set", async () => {
 
 test("without a token answers only this machine under a local name", async () => {
   const { get } = await start();
-  expect((await get("/api/v1/events", { "x-forwarded-for": "203.0.113.1" })).status).toBe(401);
+  for (const name of ["x-forwarded-for", "x-real-ip", "forwarded", "via", "x-forwarded-proto"]) {
+    expect((await get("/api/v1/events", { [name]: "203.0.113.1" })).status).toBe(401);
+  }
   const { url } = await start();
   const { exchange } = await import("../support/raw.ts");
   const answer = await exchange(
@@ -204,4 +206,31 @@ test("writes one wide line for each request", async () => {
       address: "127.0.0.x",
     },
   ]);
+});
+
+test("finds an event whose sender gives it a uuid", async () => {
+  const { get, database } = await start();
+  const id = "0f8fad5b-d9cb-469f-a165-70867728950e";
+  await storeDirectly(database, [id]);
+  expect(JSON.parse((await get(`/api/v1/events/${id}`)).text)).toMatchObject({ event_id: id });
+});
+
+test("shows times right whatever date style and time zone the database is set to", async () => {
+  const { url: database, pool, name } = await createDatabase();
+  await pool.query(`alter database ${name} set datestyle = 'SQL, DMY'`);
+  await pool.query(`alter database ${name} set timezone = 'Asia/Kolkata'`);
+  const server = await startTestServer({ database });
+  await deliver(server.url, "evt_1");
+  const shown = (await (await fetch(`${server.url}/api/v1/events/evt_1`)).json()) as { received_at: string };
+  expect(Math.abs(Date.parse(shown.received_at) - Date.now())).toBeLessThan(60_000);
+});
+
+test("takes a request in absolute form", async () => {
+  const { url } = await start();
+  const { exchange } = await import("../support/raw.ts");
+  const answer = await exchange(
+    url,
+    "GET http://localhost/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
+  );
+  expect(answer.statuses).toEqual([200]);
 });

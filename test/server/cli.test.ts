@@ -1,11 +1,14 @@
 // The command line as a person or a script meets it.
-import { mkdtemp, rm } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runCli } from "../support/cli.ts";
-import { createDatabase } from "../support/database.ts";
-import { SECRET, startServerProcess } from "../support/server.ts";
+import { asAdmin, createDatabase } from "../support/database.ts";
+import { BIN, cleanEnv, SECRET, startServerProcess } from "../support/server.ts";
+import { withUser } from "../support/url.ts";
 
 async function scratchFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "ukemi-cli-"));
@@ -110,7 +113,7 @@ test("examines the store, its durability, clock, schema, secrets and disk", asyn
     "clock ok",
     "schema ok",
     "secrets ok",
-    "access ok",
+    "access warn",
     "disk ok",
   ]);
   expect(healthy.code).toBe(0);
@@ -137,4 +140,58 @@ test("prints help and version for every command", async () => {
     expect([code, stdout]).toEqual([0, expect.stringContaining("Usage: ukemi")]);
   }
   expect((await runCli(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test("survives a reader that closes its output early", async () => {
+  const { url } = await createDatabase();
+  const child = spawn("sh", ["-c", `"${process.execPath}" "${BIN}" doctor | true`], {
+    env: { ...cleanEnv(), DATABASE_URL: url },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stderr = "";
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  await once(child, "close");
+  expect(stderr).toBe("");
+});
+
+test("leaves an empty data folder as it was when it is examined", async () => {
+  const data = await scratchFolder();
+  const { code, stdout } = await runCli(["doctor", "--data", data]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/ok +store +nothing in .* yet/)]);
+  expect(await readdir(data)).toEqual([]);
+});
+
+test.each([
+  ["a file", (folder: string) => writeFile(join(folder, "data"), ""), "data"],
+  ["a place where no folder can be made", async () => {}, "/proc/nope/data"],
+])("says that %s cannot be the data folder", async (_, prepare, data) => {
+  const folder = await scratchFolder();
+  await prepare(folder);
+  for (const command of ["dev", "serve"]) {
+    const run = await runCli(
+      [command, "--data", data, "--port", "0"],
+      { STRIPE_WEBHOOK_SECRET: "" },
+      { cwd: folder },
+    );
+    expect(run.stderr).not.toContain("    at ");
+    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("data") });
+  }
+});
+
+test("says which right is missing", async () => {
+  const { url, name } = await createDatabase({ empty: true });
+  const role = `${name}_guest`;
+  await asAdmin(async (admin) => {
+    await admin.query(`create role ${role} login password 'pw'`);
+    await admin.query(`grant connect on database ${name} to ${role}`);
+  });
+  onTestFinished(async () => {
+    await asAdmin(async (admin) => {
+      await admin.query(`revoke all on database ${name} from ${role}`);
+      await admin.query(`drop role ${role}`);
+    });
+  });
+  const { code, stderr } = await runCli(["migrate"], { DATABASE_URL: withUser(url, role, "pw") });
+  expect(stderr).toMatch(/permission denied for database .*\n +Connect as the owner/);
+  expect(code).toBe(1);
 });

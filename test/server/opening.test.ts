@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createLogger } from "../../src/observe/log.ts";
 import { stripe } from "../../src/sources/stripe.ts";
-import type { Source } from "../../src/sources/source.ts";
+import type { Identity, Source } from "../../src/sources/source.ts";
 import { sampleEvent } from "../../src/testing/sample-events.ts";
 import { signStripe } from "../../src/testing/sign.ts";
 import { createUkemi, type UkemiOptions } from "../../src/ukemi.ts";
@@ -139,4 +139,76 @@ test("refuses everything from a source of the application's own that throws, and
     reason: "source_failed",
     diagnosis: "the source itself failed: a bug in the application",
   });
+});
+
+test.each<[string, Partial<Identity>]>([
+  ["a date that is none", { occurredAt: new Date("garbage") }],
+  ["a tenant that is not there", { tenant: undefined as unknown as null }],
+  ["an id that is not well formed", { eventId: "evt_\ud800" }],
+  ["an id that is too long", { eventId: "x".repeat(300) }],
+])("refuses %s from an application's own source without harm to its neighbours", async (_, changes) => {
+  const { url, pool } = await createDatabase();
+  const own: Source = {
+    kind: "own",
+    allowedAddresses: [],
+    verify: () => ({ secretFingerprint: "none" }),
+    identify: () => ({
+      eventId: "evt_1",
+      type: "t",
+      account: "",
+      livemode: true,
+      tenant: null,
+      occurredAt: null,
+      refs: [],
+      ...changes,
+    }),
+  };
+  const { ukemi } = createQuietUkemi({
+    database: url,
+    sources: { own, stripe: stripe({ secrets: [SECRET] }) },
+  });
+  await ukemi.start();
+  const answers = await Promise.all([
+    ...Array.from({ length: 5 }, () => ukemi.receiver("own")(request())),
+    ...Array.from({ length: 5 }, () => ukemi.receiver("stripe")(request())),
+  ]);
+  expect(answers.map((answer) => answer.status)).toEqual([
+    ...Array<number>(5).fill(400),
+    ...Array<number>(5).fill(204),
+  ]);
+  const { rows } = await pool.query("select source from ukemi.events");
+  expect(rows).toEqual([{ source: "stripe" }]);
+});
+
+test("never takes a promise for a verification", async () => {
+  const { url, pool } = await createDatabase();
+  const own = {
+    kind: "own",
+    allowedAddresses: [],
+    verify: () => Promise.resolve({ refused: "wrong_secret", diagnosis: "no" }),
+    identify: () => ({
+      eventId: "evt_1",
+      type: "t",
+      account: "",
+      livemode: true,
+      tenant: null,
+      occurredAt: null,
+      refs: [],
+    }),
+  } as unknown as Source;
+  const { ukemi } = createQuietUkemi({ database: url, sources: { own } });
+  expect((await ukemi.receiver("own")(request())).status).toBe(400);
+  const { rows } = await pool.query("select count(*)::int as events from ukemi.events");
+  expect(rows).toEqual([{ events: 0 }]);
+});
+
+test("refuses a Request whose body somebody else holds, and stops only once", async () => {
+  const { url } = await createDatabase();
+  const { ukemi } = createQuietUkemi({ database: url });
+  const held = request();
+  held.body!.getReader();
+  expect((await ukemi.receiver("stripe")(held)).status).toBe(400);
+  await Promise.all([ukemi.stop(), ukemi.stop()]);
+  expect((await ukemi.receiver("stripe")(request())).status).toBe(503);
+  await expect(ukemi.start()).rejects.toMatchObject({ code: "stopping" });
 });

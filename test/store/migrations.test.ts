@@ -13,6 +13,7 @@ import { openPool } from "../../src/storage/postgres.ts";
 import { DEFAULTS } from "../../src/options.ts";
 import { asAdmin, createDatabase } from "../support/database.ts";
 import { dumpSchema } from "../support/schema-dump.ts";
+import { until } from "../support/until.ts";
 import { withUser } from "../support/url.ts";
 
 const SCHEMA = new URL("../schema.sql", import.meta.url);
@@ -116,10 +117,14 @@ test("waits for a table that somebody holds locked, instead of blocking everyone
   const { pool } = await createDatabase();
   const holder = await pool.connect();
   await holder.query("begin; lock table ukemi.clock in access exclusive mode");
-  const migrating = migrate(pool, [
-    { ...future(98, 1), sql: "set local lock_timeout = '100ms'; alter table ukemi.clock add note text" },
-  ]);
-  await holder.query("select pg_sleep(0.4)");
+  const sql = "set local lock_timeout = '100ms'; alter table ukemi.clock add note text";
+  const migrating = migrate(pool, [{ ...future(98, 1), sql }]);
+  await until(async () => {
+    const { rows } = await pool.query(
+      "select from pg_locks where not granted and relation = 'ukemi.clock'::regclass",
+    );
+    return rows.length > 0;
+  }, "the migration waits for the table");
   await holder.query("commit");
   holder.release();
   expect((await migrating).version).toBe(98);

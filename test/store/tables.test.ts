@@ -1,8 +1,11 @@
 // What the tables themselves promise: append-only for everyone, months made ahead, views that never fail.
-import { expect, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { migrate, readMigrations } from "../../src/storage/migrate.ts";
+import { openPool } from "../../src/storage/postgres.ts";
 import { makeBodyMonths } from "../../src/storage/upkeep.ts";
 import { createDatabase } from "../support/database.ts";
 import { storeDirectly } from "../support/store.ts";
+import { withDatabase } from "../support/url.ts";
 
 test.each(["events", "event_bodies", "audit_log"])(
   "refuses every change to %s, from the owner too",
@@ -32,6 +35,17 @@ test("refuses changes to a month of bodies addressed by its own name", async () 
   }
 });
 
+test("refuses changes in a session that replays a replication stream, too", async () => {
+  const { url, pool } = await createDatabase();
+  await storeDirectly(url, ["evt_1"]);
+  const client = await pool.connect();
+  await client.query("set session_replication_role = replica");
+  for (const name of ["events", "event_bodies"]) {
+    await expect(client.query(`delete from ukemi.${name}`)).rejects.toThrow(/append-only/);
+  }
+  client.release(true);
+});
+
 test("lets retention delete under its flag, which ends with the transaction", async () => {
   const { url, pool } = await createDatabase();
   await storeDirectly(url, ["evt_1", "evt_2"]);
@@ -57,6 +71,37 @@ test("stores an event whose month nobody made, and moves its body when the month
   expect(await makeBodyMonths(pool, 2)).toBe(3);
   expect(await whereIs()).toMatch(/^event_bodies_\d{6}$/);
   expect(await makeBodyMonths(pool, 2)).toBe(0);
+});
+
+test.each(["Asia/Kolkata", "America/New_York", "Asia/Shanghai"])(
+  "begins months at midnight UTC where the session's time zone is %s and its date style is odd",
+  async (zone) => {
+    const { pool, name } = await createDatabase({ empty: true });
+    await pool.query(`alter database ${name} set datestyle = 'Postgres, MDY'`);
+    await pool.query(`alter database ${name} set timezone = '${zone}'`);
+    await pool.query("select 1"); // a new session has the settings
+    const fresh = openPool(withDatabase(inject("adminUrl"), name), { max: 1 });
+    onTestFinished(() => fresh.end());
+    await migrate(fresh, await readMigrations());
+    const { rows } = await fresh.query<{ bound: string }>(`
+      select pg_get_expr(relpartbound, oid) as bound from pg_class
+      where relname ~ '^event_bodies_[0-9]{6}$'
+        and extract(epoch from (regexp_match(pg_get_expr(relpartbound, oid), 'FROM \\(''(.*?)''\\)'))[1]::timestamptz)::bigint % 86400 <> 0`);
+    expect(rows).toEqual([]);
+  },
+);
+
+test("gives up making a month rather than block readers behind a long one", async () => {
+  const { pool } = await createDatabase();
+  const reader = await pool.connect();
+  await reader.query(
+    "begin; select count(*) from ukemi.webhook_events; select payload from ukemi.webhook_events",
+  );
+  await pool.query("update ukemi.clock set shift = '800 days'");
+  await expect(makeBodyMonths(pool, 0)).rejects.toMatchObject({ code: "55P03" });
+  await reader.query("commit");
+  reader.release();
+  expect(await makeBodyMonths(pool, 0)).toBe(1);
 });
 
 test("makes months once when several processes ask at the same time", async () => {

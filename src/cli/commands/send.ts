@@ -39,7 +39,8 @@ export function sendCommand(): Command {
     .option("--id <id>", "The event's id: send the same one twice to see a duplicate.")
     .option("--json", "Print JSON.");
   return withFlags(command, ["data"]).action(async (type: string) => {
-    const flags = command.opts<SendFlags>();
+    const given = command.opts<SendFlags>();
+    const flags = { ...given, url: given.url.replace(/\/+$/, "") };
     const { settings } = settingsOf(command);
     const secret = flags.secret ?? settings.stripeSecrets[0] ?? (await readDevSecret(settings.data));
     if (secret === undefined) {

@@ -20,6 +20,11 @@ export function serveCommand(): Command {
         "no source is configured: set STRIPE_WEBHOOK_SECRET, else every webhook is answered with 404",
       );
     }
+    if (settings.adminToken === undefined) {
+      ukemi.logger.warn(
+        "UKEMI_ADMIN_TOKEN is not set: whoever reaches this port from this machine can read events, also through a proxy that adds no headers",
+      );
+    }
     await runServer(ukemi, (url) => ukemi.logger.info({ url }, "ready"));
   });
 }

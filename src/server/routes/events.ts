@@ -27,18 +27,21 @@ export const EVENT_PARAMETERS = [
   "cursor",
 ] as const;
 
+/** Runs a read on the store, with a limit of time. */
+export type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
+
 /** The routes below /api/v1/events. */
-export function eventRoutes(store: () => Queryable): Hono {
+export function eventRoutes(read: Read): Hono {
   const routes = new Hono();
   routes.get("/", async (context) => {
     const filter = readFilter(context.req.query());
-    const rows = await listEvents(store(), { ...filter, limit: filter.limit + 1 });
+    const rows = await read((client) => listEvents(client, { ...filter, limit: filter.limit + 1 }));
     const items = rows.slice(0, filter.limit);
     const more = rows.length > filter.limit ? { cursor: items.at(-1)!.id } : {};
     return context.json({ items, ...more });
   });
   routes.get("/:id", async (context) => {
-    const event = await findEvent(store(), context.req.param("id"));
+    const event = await read((client) => findEvent(client, context.req.param("id")));
     if (!event) throw new UkemiError("not_found", "There is no event with this id.");
     return context.json(event);
   });
@@ -70,7 +73,7 @@ function readFilter(query: Readonly<Record<string, string>>): EventFilter {
 
 function readLimit(text: string): number {
   const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
+  if (!/^\d{1,3}$/.test(text) || limit < 1 || limit > LIMIT_MAX) {
     throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
   }
   return limit;

@@ -24,7 +24,7 @@ export interface DataFolder {
 /** Makes the folder where it is missing and may be made, and follows the pointer to the cluster. */
 export async function openDataFolder(data: string, mayCreate: boolean): Promise<DataFolder> {
   if (mayCreate && !existsSync(data)) {
-    const first = await mkdir(data, { recursive: true });
+    const first = await makeFolder(data);
     // The server's own user must pass through; the cluster and the log inside are closed to others.
     if (first !== undefined && process.getuid?.() === 0) await chmod(data, 0o711);
     if (first !== undefined) await syncFolder(dirname(first));
@@ -40,6 +40,16 @@ export async function openDataFolder(data: string, mayCreate: boolean): Promise<
     log: join(root, "postgres.log"),
     shim: join(root, "postgres-lib"),
   };
+}
+
+/** Makes the folder and those above it; returns the first it made. (Node's recursive mkdir spins for ever below /proc.) */
+export async function makeFolder(path: string): Promise<string | undefined> {
+  if (existsSync(path)) return undefined;
+  const above = await makeFolder(dirname(path));
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  return above ?? path;
 }
 
 async function readPointer(pointer: string): Promise<string | undefined> {
