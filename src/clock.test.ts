@@ -36,10 +36,14 @@ test("ends a sleep early when the signal fires", async () => {
 });
 
 test("gives work its time, and asks what to do only when it is late", async () => {
+  vi.useFakeTimers();
   const late = vi.fn(() => "late");
   expect(await inTime(Promise.resolve("done"), 10, late)).toBe("done");
   await expect(inTime(Promise.reject(new Error("failed")), 10, late)).rejects.toThrow("failed");
-  await sleep(20);
+  await vi.advanceTimersByTimeAsync(20);
   expect(late).not.toHaveBeenCalled();
-  expect(await inTime(new Promise<string>(() => {}), 10, late)).toBe("late");
+  const slow = inTime(new Promise<string>(() => {}), 10, late);
+  await vi.advanceTimersByTimeAsync(20);
+  expect(await slow).toBe("late");
+  vi.useRealTimers();
 });

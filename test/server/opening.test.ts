@@ -141,6 +141,16 @@ test("refuses everything from a source of the application's own that throws, and
   });
 });
 
+const IDENTITY: Identity = {
+  eventId: "evt_1",
+  type: "t",
+  account: "",
+  livemode: true,
+  tenant: null,
+  occurredAt: null,
+  refs: [],
+};
+
 test.each<[string, Partial<Identity>]>([
   ["a date that is none", { occurredAt: new Date("garbage") }],
   ["a tenant that is not there", { tenant: undefined as unknown as null }],
@@ -152,16 +162,7 @@ test.each<[string, Partial<Identity>]>([
     kind: "own",
     allowedAddresses: [],
     verify: () => ({ secretFingerprint: "none" }),
-    identify: () => ({
-      eventId: "evt_1",
-      type: "t",
-      account: "",
-      livemode: true,
-      tenant: null,
-      occurredAt: null,
-      refs: [],
-      ...changes,
-    }),
+    identify: () => ({ ...IDENTITY, ...changes }),
   };
   const { ukemi } = createQuietUkemi({
     database: url,
@@ -186,15 +187,7 @@ test("never takes a promise for a verification", async () => {
     kind: "own",
     allowedAddresses: [],
     verify: () => Promise.resolve({ refused: "wrong_secret", diagnosis: "no" }),
-    identify: () => ({
-      eventId: "evt_1",
-      type: "t",
-      account: "",
-      livemode: true,
-      tenant: null,
-      occurredAt: null,
-      refs: [],
-    }),
+    identify: () => IDENTITY,
   } as unknown as Source;
   const { ukemi } = createQuietUkemi({ database: url, sources: { own } });
   expect((await ukemi.receiver("own")(request())).status).toBe(400);
