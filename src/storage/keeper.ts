@@ -28,7 +28,6 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
   let upkeep: Promise<void> | undefined;
 
   async function openNow(): Promise<Store> {
-    if (closing.signal.aborted) throw new UkemiError("stopping");
     store = await openStore(settings, tell);
     await sampleClock(store.duties, clock).catch(() => {}); // the first commit brings a reading too
     upkeep = keepUp(store);
@@ -59,11 +58,14 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
 
   return {
     current,
-    open: () =>
-      (opening ??= openNow().catch((error: unknown) => {
+    async open() {
+      if (closing.signal.aborted) throw new UkemiError("stopping");
+      opening ??= openNow().catch((error: unknown) => {
         opening = undefined;
         throw error;
-      })),
+      });
+      return opening;
+    },
     check: async (timeoutMs) =>
       inTime(requireWritable(current().duties), timeoutMs, () => {
         throw new UkemiError("store_unavailable", `The database did not answer within ${timeoutMs} ms.`);

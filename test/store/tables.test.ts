@@ -83,6 +83,7 @@ test.each(["Asia/Kolkata", "America/New_York", "Asia/Shanghai"])(
     const fresh = openPool(withDatabase(inject("adminUrl"), name), { max: 1 });
     onTestFinished(() => fresh.end());
     await migrate(fresh, await readMigrations());
+    await fresh.query("set timezone = 'UTC'; set datestyle = 'ISO'"); // now to read the bounds without doubt
     const { rows } = await fresh.query<{ bound: string }>(`
       select pg_get_expr(relpartbound, oid) as bound from pg_class
       where relname ~ '^event_bodies_[0-9]{6}$'
