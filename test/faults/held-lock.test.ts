@@ -9,9 +9,8 @@ import { createSender, inParallel, letters, type Answered, type Letter } from ".
 import { LIMITS, newEvent } from "../support/store.ts";
 
 const DEADLINE_MS = 4000;
-const LOCK_TIMEOUT_MS = DEADLINE_MS / 4;
-/** Once with the batch, once by itself, and some time to work. */
-const NEIGHBOUR_MS_MAX = 2 * LOCK_TIMEOUT_MS + 1000;
+/** A lock is waited for 50 ms with the batch and with each half of it; the rest is room for a busy machine. */
+const NEIGHBOUR_MS_MAX = 3000;
 
 const isSlow = (other: Answered) => other.status !== 204 || other.durationMs > NEIGHBOUR_MS_MAX;
 
@@ -54,7 +53,7 @@ test("answers the held one with 503 at the deadline, and takes it in once the ot
   const answers = await Promise.all([held!, ...others].map((letter) => sender.send(letter)));
   expect(answers[0]).toMatchObject({ status: 503, retryAfter: expect.any(String) });
   expect(answers[0]!.durationMs).toBeGreaterThan(DEADLINE_MS - 100);
-  expect(answers[0]!.durationMs).toBeLessThan(DEADLINE_MS + 500);
+  expect(answers[0]!.durationMs).toBeLessThan(DEADLINE_MS + 1500);
   expect(brief(answers.slice(1).filter(isSlow))).toEqual([]);
   await session.query("rollback");
   // new, or a duplicate of its own first try: that statement got its lock when the other session let go
@@ -77,4 +76,23 @@ test("lets no number of held events in a batch push the others past their deadli
   await blocked;
   await inParallel(held, 6, (letter) => sender.sendUntilTold(letter));
   await expectDrained(pool, [...held, ...others], sender.log);
+});
+
+test("answers 200 neighbours of a held event in time although every commit is slow", async () => {
+  const { url, pool, name } = await createDatabase();
+  // each commit waits 40 ms before it is flushed
+  await pool.query(`alter database ${name} set commit_delay = 40000`);
+  await pool.query(`alter database ${name} set commit_siblings = 0`);
+  const server = await startTestServer({ database: url, commitDeadlineMs: DEADLINE_MS });
+  const sender = createSender(server.url);
+  const [held, ...others] = letters("slow", 201);
+  const { session } = await hold(url, held!);
+
+  const blocked = sender.send(held!);
+  const beside = await Promise.all(others.map((letter) => sender.send(letter)));
+  expect(brief(beside.filter((other) => other.status !== 204))).toEqual([]);
+  await session.query("rollback");
+  await blocked;
+  await sender.sendUntilTold(held!);
+  await expectDrained(pool, [held!, ...others], sender.log);
 });
