@@ -1,4 +1,4 @@
-// How many refused requests one address may cause: an attacker must not make us verify, log and quarantine without end.
+// How many refused requests one address may cause: an attacker must not make us diagnose, log and quarantine without end.
 import { steadyMs } from "../clock.ts";
 import { senderOf } from "../network.ts";
 
