@@ -6,6 +6,11 @@ export const CRASH_POINTS = [
   "inbox.after_commit",
   "server.before_answer",
   "server.after_answer",
+  "work.claimed",
+  "work.alone",
+  "work.before_settle",
+  "work.before_commit",
+  "work.after_commit",
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

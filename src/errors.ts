@@ -93,6 +93,12 @@ export const catalogue = {
     retryable: true,
     remedy: "Report it with the request id: this is a bug.",
   },
+  handler_failed: {
+    status: 500,
+    title: "The event could not be processed",
+    retryable: true,
+    remedy: "Send it again: nothing was stored. The handler's error is in the server's log.",
+  },
   store_unavailable: {
     status: 503,
     title: "The event could not be stored",
@@ -110,6 +116,11 @@ export const catalogue = {
     title: "The server is shutting down",
     retryable: true,
     remedy: "Send it again: another process or the next start will take it.",
+  },
+  transaction_over: {
+    title: "The handler's transaction cannot be used like this",
+    retryable: false,
+    remedy: "Use tx only while the handler runs, and leave COMMIT and ROLLBACK to its return or throw.",
   },
   invalid_option: {
     title: "An option is not valid",

@@ -1,12 +1,32 @@
 // The public surface, in the order a reader meets it.
 export { createUkemi } from "./ukemi.ts";
-export type { Ukemi, UkemiOptions } from "./ukemi.ts";
+export type { QueueOptions, Sources, Ukemi, UkemiOptions } from "./ukemi.ts";
 export type { Settings } from "./options.ts";
 export type { FetchReceiverOptions } from "./inbox/fetch.ts";
 export type { NodeReceiver, NodeReceiverOptions } from "./inbox/node.ts";
 export type { Answer } from "./inbox/answer.ts";
 export type { Delivery, ReadBody } from "./inbox/delivery.ts";
 export type { Receipt, ReceiptResult } from "./inbox/receipt.ts";
+
+export { notYet, retryAfter, terminal } from "./work/outcome.ts";
+export type {
+  Audit,
+  EventContext,
+  EventHandler,
+  EventTools,
+  JobFacts,
+  Links,
+  Received,
+  TaskContext,
+  TaskHandler,
+} from "./work/context.ts";
+export type { EventHandlerOptions, HandlerOptions } from "./work/handler.ts";
+export type { CustomRetry, Retry } from "./work/policy.ts";
+export type { Enqueued, EnqueueOptions } from "./work/task.ts";
+export type { TransactionOwner, Within } from "./work/transaction-owner.ts";
+export type { SqlClient } from "./storage/enqueue.ts";
+export type { HandlerTransaction } from "./storage/handler-transaction.ts";
+export type { Alert } from "./observe/alerts.ts";
 
 export { stripe } from "./sources/stripe.ts";
 export type { StripeOptions } from "./sources/stripe.ts";
@@ -15,12 +35,14 @@ export type { StandardWebhooksOptions } from "./sources/standard-webhooks.ts";
 export { hmac } from "./sources/hmac.ts";
 export type { HmacOptions } from "./sources/hmac.ts";
 export type {
+  EventOf,
   Identity,
   Ref,
   Refusal,
   RefusalReason,
   SignedRequest,
   Source,
+  UnknownEvent,
   Verified,
 } from "./sources/source.ts";
 

@@ -83,7 +83,7 @@ export const OPTIONS = {
     secret: true,
   }),
   directUrl: option(optional(URL_OF_POSTGRES), {
-    text: "Connection string that goes round a transaction pooler. Used for migrations, and later for LISTEN and session locks.",
+    text: "Connection string that goes round a transaction pooler. Used for migrations, and for the sessions by which workers are known to live and told of work.",
     default: undefined,
     env: "UKEMI_DIRECT_URL",
     secret: true,
@@ -170,6 +170,32 @@ export const OPTIONS = {
     default: 10_000,
     env: "UKEMI_REJECTION_ROWS_MAX",
   }),
+  concurrency: option(whole(1, 1000), {
+    text: "How many jobs of a queue may run at once in one process, where the queue does not say otherwise.",
+    default: 10,
+    env: "UKEMI_CONCURRENCY",
+    flag: "concurrency",
+  }),
+  handlerConnectionsMax: option(whole(1, 1000), {
+    text: "How many connections the transactions of handlers may take in one process.",
+    default: 10,
+    env: "UKEMI_HANDLER_CONNECTIONS_MAX",
+  }),
+  timeLimitMs: option(whole(1, 86_400_000), {
+    text: "Milliseconds after which a handler is stopped and its try counts as failed, where it does not say otherwise.",
+    default: 30_000,
+    env: "UKEMI_TIME_LIMIT_MS",
+  }),
+  leaseMs: option(whole(600, 3_600_000), {
+    text: "Milliseconds for which a worker holds a job without being heard of. Kept alive while it lives; what a killed process held is found much sooner.",
+    default: 30_000,
+    env: "UKEMI_LEASE_MS",
+  }),
+  pollMs: option(whole(10, 60_000), {
+    text: "Milliseconds after which a worker looks for jobs although nobody told it of any.",
+    default: 1000,
+    env: "UKEMI_POLL_MS",
+  }),
   headTimeoutMs: option(whole(100, 600_000), {
     text: "Milliseconds within which the head of a request must have arrived.",
     default: 10_000,
@@ -186,7 +212,7 @@ export const OPTIONS = {
     env: "UKEMI_CONNECTIONS_MAX",
   }),
   drainTimeoutMs: option(whole(0, 600_000), {
-    text: "Milliseconds that a stop waits for requests under way.",
+    text: "Milliseconds that a stop waits for requests and handlers under way.",
     default: 10_000,
     env: "UKEMI_DRAIN_TIMEOUT_MS",
   }),

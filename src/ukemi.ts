@@ -12,32 +12,75 @@ import { createNodeReceiver, type NodeReceiver, type NodeReceiverOptions } from 
 import { createQuarantine } from "./inbox/quarantine.ts";
 import type { Delivery } from "./inbox/delivery.ts";
 import { createReceive, type OpenSource } from "./inbox/receive.ts";
+import { createAlerts, type Alert } from "./observe/alerts.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
-import { storeEvents } from "./storage/events.ts";
+import type { SqlClient } from "./storage/enqueue.ts";
+import { storeEvents, type NewEvent, type StoredBatch } from "./storage/events.ts";
 import { describeFault } from "./storage/faults.ts";
 import { createStoreKeeper } from "./storage/keeper.ts";
 import type { Store } from "./storage/open.ts";
-import { connect } from "./storage/postgres.ts";
+import type { HandlerTransaction } from "./storage/handler-transaction.ts";
+import { connect, type Connection } from "./storage/postgres.ts";
 import { keepRejections } from "./storage/rejections.ts";
 import { VERSION } from "./version.ts";
+import type { EventHandler, TaskHandler } from "./work/context.ts";
+import type { EventHandlerOptions, HandlerOptions } from "./work/handler.ts";
+import { createRegistry } from "./work/registry.ts";
+import type { Enqueued, EnqueueOptions } from "./work/task.ts";
+import { createWork, type Work } from "./work/work.ts";
+
+/** The sources of an application by name. */
+export type Sources = Readonly<Record<string, Source>>;
+
+/** The events of a source. */
+type EventsOf<Given> = Given extends Source<infer E> ? E : unknown;
+
+/** How a queue is worked on in this process. */
+export interface QueueOptions {
+  /** How many of its jobs may run at once. */
+  readonly concurrency?: number;
+}
 
 /** Options of createUkemi: any setting, and who may send. */
-export interface UkemiOptions extends Partial<Omit<Settings, "stripeSecrets">> {
+export interface UkemiOptions<S extends Sources = Sources> extends Partial<Omit<Settings, "stripeSecrets">> {
   /** The sources by name; the name is the last part of the webhook's URL. */
-  readonly sources: Readonly<Record<string, Source>>;
+  readonly sources: S;
+  /** Queues that need something else than the defaults. */
+  readonly queues?: Readonly<Record<string, QueueOptions>>;
+  /** Is told of what a person should know at once; it is logged in any case. What it throws is logged too. */
+  readonly onAlert?: (alert: Alert) => unknown;
   /** @default JSON lines on standard output */
   readonly logger?: Logger;
 }
 
 /** A running Ukemi. */
-export interface Ukemi {
+export interface Ukemi<S extends Sources = Sources> {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Runs the handler for every event of this type; in a pattern `*` stands for anything. Call before work(). */
+  on<N extends keyof S & string, const T extends string, Tx = HandlerTransaction>(
+    source: N,
+    type: T,
+    handler: EventHandler<EventsOf<S[N]>, T, Tx>,
+    options?: EventHandlerOptions<Tx>,
+  ): void;
+  /** Names a piece of work that can be asked for by enqueue. Call before work(). */
+  task<P = unknown, Tx = HandlerTransaction>(
+    name: string,
+    handler: TaskHandler<P, Tx>,
+    options?: HandlerOptions<Tx>,
+  ): void;
+  /**
+   * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
+   */
+  enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  /** Registers the handlers and works on their jobs, until stop(). */
+  work(): Promise<void>;
   /** Opens the store and checks it, or throws an error that says what to do. The first delivery does it too. */
   start(): Promise<void>;
   /** Answers what is under way, then lets go of the store. Safe to call more than once; there is no way back. */
@@ -63,15 +106,23 @@ const QUARANTINE = { perInterval: 50, intervalMs: 1000 };
 const STOP_GRACE_MS = 1000;
 
 /** Makes a Ukemi. Nothing is opened until start() or the first delivery. */
-export function createUkemi(options: UkemiOptions): Ukemi {
-  const { sources, logger: givenLogger, ...given } = options;
+export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): Ukemi<S> {
+  const { sources, queues = {}, onAlert, logger: givenLogger, ...given } = options;
   const settings = completeSettings(given);
   const logger = givenLogger ?? createLogger(settings.logLevel);
   const clock = createDatabaseClock();
   const keeper = createStoreKeeper(settings, clock, (level, message, fields) =>
     logger[level](fields ?? {}, message),
   );
-  const metrics = createMetrics({ version: VERSION, waiting: () => inbox.waiting(), skewMs: clock.skewMs });
+  const metrics = createMetrics({
+    version: VERSION,
+    waiting: () => inbox.waiting(),
+    running: () => work.running(),
+    skewMs: clock.skewMs,
+  });
+  const registry = createRegistry();
+  const alert = createAlerts(logger, onAlert);
+  const work: Work = createWork({ settings, queues, registry, keeper, logger, metrics, alert });
 
   const inbox: GroupCommit = createGroupCommit({
     ...settings,
@@ -83,7 +134,7 @@ export function createUkemi(options: UkemiOptions): Ukemi {
         connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS_MAX, settings.commitDeadlineMs),
         statementTimeoutMs: settings.commitDeadlineMs,
       });
-      return { ...connection, store: (events) => storeEvents(connection, events) };
+      return { ...connection, store: (events) => storeForWork(connection, events, work) };
     },
     onCommit: clock.sample,
     onFault({ fault, doing, error, failures }) {
@@ -119,7 +170,7 @@ export function createUkemi(options: UkemiOptions): Ukemi {
 
   let stopping: Promise<void> | undefined;
   async function stopAll(): Promise<void> {
-    await inbox.stop();
+    await Promise.all([inbox.stop(), work.stop()]);
     const kept = quarantine.stop();
     await inTime(kept, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
     await keeper.close();
@@ -131,6 +182,13 @@ export function createUkemi(options: UkemiOptions): Ukemi {
     logger,
     metrics,
     receive,
+    on(source, type, handler, handlerOptions) {
+      requireSource(sources, source);
+      registry.addEventHandler(source, type, handler, handlerOptions);
+    },
+    task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
+    enqueue: work.enqueue,
+    work: work.start,
     start: async () => void (await keeper.open()),
     store: keeper.current,
     check: () => keeper.check(settings.commitDeadlineMs),
@@ -149,6 +207,24 @@ export function createUkemi(options: UkemiOptions): Ukemi {
     },
     stop: () => (stopping ??= stopAll()),
   };
+}
+
+/** Stores events; where a worker of this process has free slots, their jobs are its own from the first moment. */
+async function storeForWork(
+  connection: Connection,
+  events: readonly NewEvent[],
+  work: Work,
+): Promise<StoredBatch> {
+  const offer = work.offer();
+  try {
+    const stored = await storeEvents(connection, events, offer);
+    offer?.accept(stored.claimed);
+    work.stored(stored);
+    return stored;
+  } catch (error) {
+    offer?.withdraw();
+    throw error;
+  }
 }
 
 /** Fills in the defaults, and refuses what could not work. */

@@ -1,3 +1,15 @@
+column attempts.id bigint not null
+column attempts.duration_ms double precision
+column attempts.worker uuid
+column attempts.trace_id text
+column attempts.job bigint not null
+column attempts.number integer not null
+column attempts.outcome text not null
+column attempts.error_class text
+column attempts.error_message text
+column attempts.error_stack text
+column attempts.started_at timestamp with time zone
+column attempts.ended_at timestamp with time zone not null default ukemi.now()
 column audit_log.id bigint not null
 column audit_log.at timestamp with time zone not null default ukemi.now()
 column audit_log.actor text not null
@@ -41,6 +53,8 @@ column events.type text not null
 column events.tenant text
 column events.received_at timestamp with time zone not null
 column events.occurred_at timestamp with time zone
+column job_payloads.job bigint not null
+column job_payloads.payload text not null
 column jobs.id bigint not null
 column jobs.attempt integer not null default 0
 column jobs.max_attempts integer not null
@@ -56,6 +70,12 @@ column jobs.queue text not null
 column jobs.worker uuid
 column jobs.error_class text
 column jobs.error_message text
+column jobs.dedupe_key text
+column jobs.ordered boolean not null default false
+column jobs.key_held boolean not null default false
+column jobs.not_yet_since timestamp with time zone
+column jobs.death text
+column jobs.revivals smallint not null default 0
 column jobs.kind text not null
 column jobs.subscription text
 column jobs.event uuid
@@ -68,6 +88,10 @@ column migrations.name text not null
 column migrations.checksum text not null
 column migrations.compatible_with integer not null
 column migrations.applied_at timestamp with time zone not null default clock_timestamp()
+column queues.name text not null
+column queues.paused boolean not null default false
+column queues.reason text
+column queues.changed_at timestamp with time zone not null default ukemi.now()
 column rejections.id bigint not null
 column rejections.body_sample bytea not null
 column rejections.received_at timestamp with time zone not null default ukemi.now()
@@ -80,6 +104,8 @@ column rejections.headers text not null
 column rejections.body_bytes integer not null
 column subscriptions.name text not null
 column subscriptions.registered_at timestamp with time zone not null default ukemi.now()
+column subscriptions.key_by text
+column subscriptions.ordered boolean not null default false
 column subscriptions.source text not null
 column subscriptions.pattern text not null
 column subscriptions.type_like text not null default replace(replace(replace(replace(pattern, '\'::text, '\\'::text), '%'::text, '\%'::text), '_'::text, '\_'::text), '*'::text, '%'::text)
@@ -88,6 +114,21 @@ column subscriptions.priority smallint not null default 0
 column subscriptions.max_attempts integer not null default 4
 column subscriptions.policy text not null default 'quick'::text
 column subscriptions.active boolean not null default true
+column workers.id uuid not null
+column workers.seen_at timestamp with time zone not null default ukemi.now()
+column workers.missing_since timestamp with time zone
+column workers.ended_at timestamp with time zone
+column workers.end_reason text
+column workers.number integer not null
+column workers.host text not null
+column workers.pid integer not null
+column workers.version text not null
+column workers.handlers text[] not null
+column workers.queues text[] not null
+column workers.has_session boolean not null
+column workers.started_at timestamp with time zone not null default ukemi.now()
+constraint attempts.attempts_outcome CHECK ((outcome = ANY (ARRAY['done'::text, 'retry'::text, 'not_yet'::text, 'dead'::text, 'returned'::text, 'crashed'::text])))
+constraint attempts.attempts_pkey PRIMARY KEY (id)
 constraint audit_log.audit_log_dedupe_key_key UNIQUE (dedupe_key)
 constraint audit_log.audit_log_pkey PRIMARY KEY (id)
 constraint clock.clock_one_check CHECK (one)
@@ -95,22 +136,34 @@ constraint clock.clock_pkey PRIMARY KEY (one)
 constraint event_bodies.event_bodies_pkey PRIMARY KEY (event, received_at)
 constraint event_bodies_default.event_bodies_default_pkey PRIMARY KEY (event, received_at)
 constraint event_outcomes.event_outcomes_pkey PRIMARY KEY (event)
-constraint event_outcomes.event_outcomes_status CHECK ((status = ANY (ARRAY['success'::text, 'failed'::text, 'skipped'::text, 'unrouted'::text])))
+constraint event_outcomes.event_outcomes_status CHECK ((status = ANY (ARRAY['pending'::text, 'success'::text, 'failed'::text, 'skipped'::text, 'unrouted'::text])))
 constraint event_refs.event_refs_pkey PRIMARY KEY (ref, kind, event)
 constraint events.events_bounded CHECK ((((octet_length(event_id) >= 1) AND (octet_length(event_id) <= 255)) AND ((octet_length(source) >= 1) AND (octet_length(source) <= 64)) AND (octet_length(account) <= 255) AND ((octet_length(type) >= 1) AND (octet_length(type) <= 255)) AND ((octet_length(tenant) >= 1) AND (octet_length(tenant) <= 255))))
 constraint events.events_identity UNIQUE (event_id, source, account, livemode)
 constraint events.events_origin CHECK ((origin = ANY (ARRAY['webhook'::text, 'reconcile'::text, 'api'::text, 'test'::text])))
 constraint events.events_pkey PRIMARY KEY (id)
+constraint job_payloads.job_payloads_pkey PRIMARY KEY (job)
 constraint jobs.jobs_counts CHECK (((attempt >= 0) AND (recoveries >= 0) AND (attempt <= max_attempts)))
+constraint jobs.jobs_death CHECK ((((state = 'dead'::text) = (death IS NOT NULL)) AND (death = ANY (ARRAY['exhausted'::text, 'terminal'::text, 'crashed'::text, 'overdue'::text]))))
 constraint jobs.jobs_finished CHECK (((state = ANY (ARRAY['done'::text, 'dead'::text, 'cancelled'::text])) = (finished_at IS NOT NULL)))
 constraint jobs.jobs_handler CHECK (((kind <> 'handler'::text) OR ((event IS NOT NULL) AND (subscription IS NOT NULL))))
+constraint jobs.jobs_key CHECK ((((NOT key_held) OR ((key IS NOT NULL) AND (state = ANY (ARRAY['ready'::text, 'running'::text, 'scheduled'::text])))) AND (key_held OR (key IS NULL) OR (state <> ALL (ARRAY['ready'::text, 'running'::text])))))
 constraint jobs.jobs_lease CHECK ((((state = 'running'::text) = (lease_until IS NOT NULL)) AND ((state = 'running'::text) = (lease_token IS NOT NULL)) AND ((state = 'running'::text) = (worker IS NOT NULL))))
 constraint jobs.jobs_pkey PRIMARY KEY (id)
 constraint jobs.jobs_state CHECK ((state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text, 'done'::text, 'dead'::text, 'cancelled'::text])))
+constraint jobs.jobs_task CHECK (((kind <> 'task'::text) OR ((event IS NULL) AND (subscription IS NOT NULL))))
+constraint jobs.jobs_waiting CHECK (((state <> 'waiting'::text) OR (key IS NOT NULL)))
 constraint migrations.migrations_pkey PRIMARY KEY (version)
+constraint queues.queues_pkey PRIMARY KEY (name)
 constraint rejections.rejections_pkey PRIMARY KEY (id)
 constraint subscriptions.subscriptions_max_attempts_check CHECK ((max_attempts > 0))
 constraint subscriptions.subscriptions_pkey PRIMARY KEY (name)
+constraint workers.workers_end CHECK (((ended_at IS NULL) = (end_reason IS NULL)))
+constraint workers.workers_number_key UNIQUE (number)
+constraint workers.workers_pkey PRIMARY KEY (id)
+constraint workers.workers_reason CHECK ((end_reason = ANY (ARRAY['stopped'::text, 'replaced'::text, 'lost'::text])))
+CREATE INDEX attempts_by_job ON ukemi.attempts USING btree (job, id)
+CREATE UNIQUE INDEX attempts_pkey ON ukemi.attempts USING btree (id)
 CREATE INDEX audit_log_by_target ON ukemi.audit_log USING btree (target, id) WHERE (target IS NOT NULL)
 CREATE UNIQUE INDEX audit_log_dedupe_key_key ON ukemi.audit_log USING btree (dedupe_key)
 CREATE UNIQUE INDEX audit_log_pkey ON ukemi.audit_log USING btree (id)
@@ -130,16 +183,27 @@ CREATE INDEX events_by_time ON ukemi.events USING brin (received_at)
 CREATE INDEX events_by_type ON ukemi.events USING btree (type, id)
 CREATE UNIQUE INDEX events_identity ON ukemi.events USING btree (event_id, source, account, livemode)
 CREATE UNIQUE INDEX events_pkey ON ukemi.events USING btree (id)
+CREATE UNIQUE INDEX job_payloads_pkey ON ukemi.job_payloads USING btree (job)
+CREATE INDEX jobs_alone ON ukemi.jobs USING btree (queue, priority DESC, run_at, id) WHERE ((state = 'ready'::text) AND (recoveries > 0))
 CREATE UNIQUE INDEX jobs_by_event ON ukemi.jobs USING btree (event, subscription) WHERE (event IS NOT NULL)
+CREATE INDEX jobs_by_worker ON ukemi.jobs USING btree (worker) WHERE (state = 'running'::text)
 CREATE INDEX jobs_dead ON ukemi.jobs USING btree (finished_at, id) WHERE (state = 'dead'::text)
+CREATE INDEX jobs_dead_by_class ON ukemi.jobs USING btree (error_class, id) WHERE (state = 'dead'::text)
+CREATE UNIQUE INDEX jobs_dedupe ON ukemi.jobs USING btree (subscription, COALESCE(tenant, ''::text), dedupe_key) WHERE (dedupe_key IS NOT NULL)
+CREATE UNIQUE INDEX jobs_key_holder ON ukemi.jobs USING btree (queue, key) WHERE key_held
 CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
-CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text)
+CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, priority DESC, COALESCE(tenant, ''::text), subscription, run_at, id) WHERE ((state = 'ready'::text) AND (recoveries = 0))
 CREATE INDEX jobs_running ON ukemi.jobs USING btree (lease_until) WHERE (state = 'running'::text)
 CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 'scheduled'::text)
 CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
+CREATE INDEX jobs_waiting ON ukemi.jobs USING btree (queue, key, run_at, id) WHERE (state = 'waiting'::text)
 CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
+CREATE UNIQUE INDEX queues_pkey ON ukemi.queues USING btree (name)
 CREATE UNIQUE INDEX rejections_pkey ON ukemi.rejections USING btree (id)
 CREATE UNIQUE INDEX subscriptions_pkey ON ukemi.subscriptions USING btree (name)
+CREATE INDEX workers_live ON ukemi.workers USING btree (number) WHERE (ended_at IS NULL)
+CREATE UNIQUE INDEX workers_number_key ON ukemi.workers USING btree (number)
+CREATE UNIQUE INDEX workers_pkey ON ukemi.workers USING btree (id)
 CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON ukemi.audit_log FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER audit_log_never_truncated BEFORE TRUNCATE ON ukemi.audit_log FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER event_bodies_append_only BEFORE DELETE OR UPDATE ON ukemi.event_bodies FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
@@ -168,6 +232,105 @@ view webhook_events as SELECT e.id,
    FROM ukemi.events e
      LEFT JOIN ukemi.event_outcomes o ON o.event = e.id
      LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at;
+CREATE OR REPLACE FUNCTION ukemi.claim_jobs(in_queue text, handlers text[], most integer, alone boolean, after_tenant text, after_handler text, by_worker uuid, token uuid, lease_ms integer)
+ RETURNS SETOF ukemi.jobs
+ LANGUAGE plpgsql
+ ROWS 20
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  level smallint := 32767;
+  tenants text[];
+  names text[];
+  at_tenant text;
+  at_name text;
+  room integer;
+  share integer;
+  more bigint[];
+  taken bigint[] := '{}';
+begin
+  if most < 1 or exists (select from ukemi.queues q where q.name = in_queue and q.paused) then
+    return;
+  end if;
+
+  if alone then
+    taken := array(
+      select j.id
+      from ukemi.jobs j
+      where j.queue = in_queue and j.state = 'ready' and j.recoveries > 0 and j.subscription = any(handlers)
+      order by j.priority desc, j.run_at, j.id
+      limit 1
+      for update skip locked
+    );
+  end if;
+
+  while not alone and cardinality(taken) < most loop
+    level := (
+      select j.priority
+      from ukemi.jobs j
+      where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority <= level
+      order by j.priority desc
+      limit 1
+    );
+    exit when level is null;
+
+    -- the streams of this priority: those behind the cursor, then round to it
+    tenants := '{}';
+    names := '{}';
+    for pass in 1..2 loop
+      at_tenant := case when pass = 1 then after_tenant else '' end;
+      at_name := case when pass = 1 then after_handler else '' end;
+      while cardinality(names) < most loop
+        select coalesce(j.tenant, ''), j.subscription
+        into at_tenant, at_name
+        from ukemi.jobs j
+        where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority = level
+          and (coalesce(j.tenant, ''), j.subscription) > (at_tenant, at_name)
+        order by coalesce(j.tenant, ''), j.subscription
+        limit 1;
+        exit when not found or (pass = 2 and (at_tenant, at_name) > (after_tenant, after_handler));
+        continue when not at_name = any(handlers);
+        tenants := tenants || at_tenant;
+        names := names || at_name;
+      end loop;
+    end loop;
+
+    -- an equal share for each; what one leaves, those after it may have, and the second round the first ones too
+    for round in 1..2 loop
+      for i in 1..cardinality(names) loop
+        room := most - cardinality(taken);
+        exit when room = 0;
+        share := ceil(room::numeric / (cardinality(names) - i + 1));
+        more := array(
+          select j.id
+          from ukemi.jobs j
+          where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority = level
+            and coalesce(j.tenant, '') = tenants[i] and j.subscription = names[i]
+            and j.id <> all(taken)
+          order by j.run_at, j.id
+          limit share
+          for update skip locked
+        );
+        taken := taken || more;
+      end loop;
+    end loop;
+    exit when level = -32768;
+    level := level - 1;
+  end loop;
+
+  return query
+    update ukemi.jobs j
+    set state = 'running',
+      lease_until = ukemi.now() + make_interval(secs => lease_ms / 1000.0),
+      lease_token = token,
+      worker = by_worker,
+      -- one that runs alone has to wait until its neighbours are finished
+      started_at = case when alone then null else ukemi.now() end
+    where j.id = any(taken)
+    returning j.*;
+end $function$
 CREATE OR REPLACE FUNCTION ukemi.json_or_null(body bytea)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -220,6 +383,31 @@ CREATE OR REPLACE FUNCTION ukemi.now()
  LANGUAGE sql
  STABLE
 AS $function$ select clock_timestamp() + (select shift from ukemi.clock) $function$
+CREATE OR REPLACE FUNCTION ukemi.promote_keys(in_queues text[], of_keys text[])
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+declare
+  promoted integer;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('ukemi.promote_keys', 0));
+  update ukemi.jobs j
+  set state = 'ready', key_held = true
+  from (select distinct k.queue, k.key from unnest(in_queues, of_keys) as k (queue, key)) as k
+  cross join lateral (
+    select w.id
+    from ukemi.jobs w
+    where w.queue = k.queue and w.key = k.key and w.state = 'waiting'
+    order by w.run_at, w.id
+    limit 1
+  ) as head
+  where j.id = head.id
+    and j.state = 'waiting'
+    and not exists (select from ukemi.jobs h where h.queue = k.queue and h.key = k.key and h.key_held);
+  get diagnostics promoted = row_count;
+  return promoted;
+end $function$
 CREATE OR REPLACE FUNCTION ukemi.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -230,4 +418,18 @@ begin
   end if;
   raise exception 'ukemi.% is append-only: % is refused', tg_table_name, tg_op
     using errcode = 'restrict_violation';
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.unlink()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  gone text := to_jsonb(old) ->> tg_argv[1];
+begin
+  case tg_argv[0]
+    when 'billing_id' then update ukemi.event_outcomes set billing_id = null where billing_id = gone;
+    when 'office_id' then update ukemi.event_outcomes set office_id = null where office_id = gone;
+    else raise exception 'ukemi.unlink takes billing_id or office_id, not %', tg_argv[0];
+  end case;
+  return null;
 end $function$

@@ -7,7 +7,7 @@ import { createWaitingRoom, type Waiting } from "./waiting-room.ts";
 
 /** One connection to the store, as a lane uses it. */
 export interface LaneConnection {
-  store(events: readonly NewEvent[]): Promise<StoredBatch>;
+  store(events: readonly NewEvent[]): Promise<Pick<StoredBatch, "events" | "databaseMs">>;
   onLost(callback: () => void): void;
   destroy(): void;
   end(): Promise<void>;

@@ -2,6 +2,7 @@
 import pino, { type Logger as PinoLogger } from "pino";
 import type { Receipt } from "../inbox/receipt.ts";
 import { maskAddress } from "../network.ts";
+import type { Report } from "../work/execute.ts";
 
 export type Logger = PinoLogger;
 
@@ -48,6 +49,48 @@ export function logReceipt(logger: Logger, receipt: Receipt): void {
     "webhook",
   );
 }
+
+/** Writes the one wide line of a try at a job. */
+export function logTry(
+  logger: Logger,
+  { job, outcome, durationMs, worker, traceId, death, error }: Report,
+): void {
+  const level = TRY_LEVELS[outcome];
+  if (!logger.isLevelEnabled(level)) return;
+  logger[level](
+    {
+      job: job.id,
+      handler: job.handler,
+      queue: job.queue,
+      outcome,
+      attempt: job.attempt + 1,
+      max_attempts: job.maxAttempts,
+      recoveries: job.recoveries || undefined,
+      duration_ms: round(durationMs),
+      waited_ms: round(job.waitedMs),
+      event_id: job.event?.eventId,
+      event_type: job.event?.type,
+      message_id: job.event?.id,
+      tenant: job.tenant ?? undefined,
+      worker,
+      trace_id: traceId,
+      death,
+      error_class: error?.class,
+      error_message: error?.message,
+    },
+    "job",
+  );
+}
+
+/** A death has an alert of its own, at level error. */
+const TRY_LEVELS = {
+  done: "info",
+  not_yet: "info",
+  returned: "info",
+  retry: "warn",
+  dead: "warn",
+  lost: "warn",
+} as const satisfies Record<Report["outcome"], string>;
 
 function levelOf({ result, isNews }: Receipt): "debug" | "info" | "warn" | "error" {
   if (isNews === false) return "debug";

@@ -2,6 +2,8 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import type { Receipt } from "../inbox/receipt.ts";
 import type { Fault } from "../storage/faults.ts";
+import type { Rescued } from "../storage/workers.ts";
+import type { Report } from "../work/execute.ts";
 
 export interface Metrics {
   readonly registry: Registry;
@@ -10,12 +12,18 @@ export interface Metrics {
   /** Rejections that the quarantine did not keep because too many came at once. */
   rejectionsDropped(count: number): void;
   databaseFault(fault: Fault): void;
+  /** A try at a job has ended. */
+  tried(report: Report): void;
+  /** A job was taken over from a worker that is gone. */
+  rescued(job: Pick<Rescued, "queue" | "handler" | "death">): void;
 }
 
 export interface MetricsOptions {
   readonly version: string;
   /** How many verified events wait for a commit now. */
   readonly waiting: () => number;
+  /** How many jobs run in this process now. */
+  readonly running: () => number;
   /** How far the process clock is ahead of the database's, in milliseconds. */
   readonly skewMs: () => number | undefined;
 }
@@ -103,8 +111,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     registers,
   });
 
+  const work = createWorkMetrics(registers, options.running);
+
   return {
     registry,
+    ...work,
     receipt(receipt) {
       const source = receipt.source;
       events.inc({ source, result: receipt.result });
@@ -120,5 +131,61 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     rejectionsDropped: (count) => dropped.inc(count),
     databaseFault: (fault) => faults.inc({ fault }),
+  };
+}
+
+/** What is counted of jobs. Handlers and queues are names of the application's own choosing, and few. */
+function createWorkMetrics(registers: Registry[], running: () => number): Pick<Metrics, "tried" | "rescued"> {
+  const tries = new Counter({
+    name: "ukemi_job_tries_total",
+    help: "Tries at jobs by how they ended: done, retry, not_yet, dead, returned (no fault of the handler), lost (lease).",
+    labelNames: ["queue", "handler", "outcome"],
+    registers,
+  });
+  const dead = new Counter({
+    name: "ukemi_jobs_dead_total",
+    help: "Jobs that became dead letters, by the cause: exhausted, terminal, crashed, overdue.",
+    labelNames: ["queue", "handler", "death"],
+    registers,
+  });
+  const rescues = new Counter({
+    name: "ukemi_jobs_rescued_total",
+    help: "Jobs taken over from a worker that died or was not heard of.",
+    labelNames: ["queue", "handler"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "ukemi_job_duration_seconds",
+    help: "From the start of a handler to the commit of its job.",
+    labelNames: ["queue", "handler"],
+    buckets: [...SECONDS, 30, 60],
+    registers,
+  });
+  const waited = new Histogram({
+    name: "ukemi_job_wait_seconds",
+    help: "From the time at which a job was due to its claim.",
+    labelNames: ["queue"],
+    buckets: [...SECONDS, 30, 60, 300],
+    registers,
+  });
+  new Gauge({
+    name: "ukemi_jobs_running",
+    help: "Jobs that run in this process now.",
+    registers,
+    collect() {
+      this.set(running());
+    },
+  });
+  return {
+    tried({ job: { queue, handler, waitedMs }, outcome, durationMs, death }) {
+      tries.inc({ queue, handler, outcome });
+      if (death !== undefined) dead.inc({ queue, handler, death });
+      seconds.observe({ queue, handler }, durationMs / 1000);
+      waited.observe({ queue }, Math.max(0, waitedMs) / 1000);
+    },
+    rescued({ queue, handler, death }) {
+      rescues.inc({ queue, handler });
+      if (death !== null) dead.inc({ queue, handler, death });
+    },
   };
 }

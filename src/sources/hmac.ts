@@ -57,7 +57,7 @@ export interface HmacTimestamp {
 }
 
 /** Receives from a sender that signs with an HMAC. Throws `invalid_option` where the options could not work. */
-export function hmac(options: HmacOptions): Source {
+export function hmac<E = unknown>(options: HmacOptions): Source<E> {
   const secrets = readSecrets("hmac", options.secrets, textKey);
   const toleranceSeconds = readTolerance("hmac", options.timestamp?.toleranceSeconds);
   const scheme = readScheme(options);

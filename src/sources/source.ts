@@ -61,8 +61,33 @@ export interface Identity {
   readonly skip?: string;
 }
 
-/** A sender that Ukemi accepts events from. Both functions are total: they refuse, they never throw. */
-export interface Source {
+/** An event of which only its JSON nature is known. */
+export type UnknownEvent = Readonly<Record<string, unknown>>;
+
+/** The events of a union that a type or a pattern covers: `*` stands for anything. All of them where none is named so. */
+export type EventOf<E, T extends string> = unknown extends E
+  ? UnknownEvent
+  : [CoveredBy<E, T>] extends [never]
+    ? E
+    : CoveredBy<E, T>;
+
+type CoveredBy<E, T extends string> = E extends { readonly type: infer Type }
+  ? Type extends PatternText<T>
+    ? E
+    : never
+  : never;
+
+type PatternText<T extends string> = T extends `${infer Head}*${infer Tail}`
+  ? `${Head}${string}${PatternText<Tail>}`
+  : T;
+
+/**
+ * A sender that Ukemi accepts events from. Both functions are total: they refuse, they never throw.
+ * `E` is the union of its events, told apart by `type`, for the types of handlers.
+ */
+export interface Source<E = unknown> {
+  /** Never set: it only carries the type of the events. */
+  readonly events?: E;
   /** What kind of source this is: `stripe`, `standard-webhooks`, `hmac`. */
   readonly kind: string;
   /** Addresses or ranges (CIDR) that may send; empty means any. */

@@ -32,7 +32,7 @@ export interface StandardWebhooksOptions extends ContentOptions {
 }
 
 /** Receives from a Standard Webhooks sender (or Svix, whose headers start with `svix-`). */
-export function standardWebhooks(options: StandardWebhooksOptions): Source {
+export function standardWebhooks<E = unknown>(options: StandardWebhooksOptions): Source<E> {
   const secrets = readSecrets("standardWebhooks", options.secrets, base64Key);
   const toleranceSeconds = readTolerance("standardWebhooks", options.toleranceSeconds);
   const typePath = readPath("standardWebhooks", "type", options.type ?? "type");

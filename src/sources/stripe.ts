@@ -1,5 +1,6 @@
 // Stripe as a source: the `Stripe-Signature` header over the raw bytes, snapshot and thin events.
 import { createHmac } from "node:crypto";
+import type { Stripe } from "stripe";
 import { readAddresses } from "./addresses.ts";
 import { readSecrets, readTolerance } from "./options.ts";
 import type { ReadKey } from "./options.ts";
@@ -26,7 +27,7 @@ export interface StripeOptions extends StripeReading {
 }
 
 /** Receives from Stripe. Throws `invalid_option` where the options could not work. */
-export function stripe(options: StripeOptions): Source {
+export function stripe(options: StripeOptions): Source<Stripe.Event> {
   const secrets = readSecrets("stripe", options.secrets, signingSecret);
   const toleranceSeconds = readTolerance("stripe", options.toleranceSeconds);
   checkStripeReading(options);

@@ -16,6 +16,8 @@ export interface Store {
   readonly duties: Pool;
   /** Where lanes connect to. */
   readonly url: string;
+  /** Where sessions connect to that must not go through a transaction pooler. */
+  readonly sessionUrl: string;
   close(): Promise<void>;
 }
 
@@ -46,7 +48,7 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     await makeBodyMonths(duties, MONTHS_AHEAD).catch((error: unknown) =>
       tell("warn", "the months of bodies could not be made ahead", { error: describeFault(error) }),
     );
-    return { pool, duties, url, close };
+    return { pool, duties, url, sessionUrl: settings.directUrl ?? url, close };
   } catch (error) {
     await close();
     throw explain(error);

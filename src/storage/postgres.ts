@@ -15,8 +15,10 @@ export type Pool = pg.Pool;
 export interface Connection extends Queryable {
   /** True where the connection goes through a transaction pooler: no session settings, no named statements. */
   readonly pooled: boolean;
-  /** Calls back once when the connection is lost. */
+  /** Calls back once when the connection is lost; at once where it is lost already. */
   onLost(callback: () => void): void;
+  /** Calls back with the payload of each notification that this session listens for. */
+  onNotification(callback: (payload: string) => void): void;
   /** Cuts the connection at once, also where the peer no longer answers. */
   destroy(): void;
   end(): Promise<void>;
@@ -26,6 +28,8 @@ export interface Connection extends Queryable {
 export interface ConnectionLimits {
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
+  /** As PostgreSQL shows it in pg_stat_activity. @default "ukemi inbox" */
+  readonly name?: string;
 }
 
 export interface PoolOptions {
@@ -66,13 +70,18 @@ export async function closePool(pool: Pool, graceMs = 1000): Promise<void> {
 export async function connect(url: string, limits: ConnectionLimits): Promise<Connection> {
   const client = new pg.Client({
     connectionString: url,
-    application_name: "ukemi inbox",
+    application_name: limits.name ?? "ukemi inbox",
     connectionTimeoutMillis: limits.connectTimeoutMs,
     keepAlive: true,
   });
+  let isLost = false;
   let lost: (() => void) | undefined;
-  client.on("error", () => lost?.());
-  client.on("end", () => lost?.());
+  const lose = () => {
+    isLost = true;
+    lost?.();
+  };
+  client.on("error", lose);
+  client.on("end", lose);
   const destroy = () => cut(client);
   // `pg` watches only the sign-in: a peer that goes silent right after it would hold us for ever
   const watchdog = setTimeout(destroy, limits.connectTimeoutMs);
@@ -92,7 +101,11 @@ export async function connect(url: string, limits: ConnectionLimits): Promise<Co
   return {
     pooled,
     query,
-    onLost: (callback) => (lost = callback),
+    onLost(callback) {
+      lost = callback;
+      if (isLost) callback();
+    },
+    onNotification: (callback) => client.on("notification", ({ payload }) => callback(payload ?? "")),
     destroy,
     async end() {
       const timer = setTimeout(destroy, 1000); // a silent peer never answers the goodbye
@@ -103,7 +116,7 @@ export async function connect(url: string, limits: ConnectionLimits): Promise<Co
 }
 
 /** `pg` has no public way to cut a connection whose peer is silent: `end()` would wait for it. */
-function cut(client: pg.ClientBase): void {
+export function cut(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 

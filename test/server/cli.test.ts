@@ -47,9 +47,9 @@ test("says what to do when no server answers, or there is no secret", async () =
 test("migrates a given database once, and says so", async () => {
   const { url } = await createDatabase({ empty: true });
   const first = await runCli(["migrate"], { DATABASE_URL: url });
-  expect(first).toMatchObject({ code: 0, stdout: "Migrated from version 0 to 1.\n" });
+  expect(first).toMatchObject({ code: 0, stdout: "Migrated from version 0 to 2.\n" });
   const second = await runCli(["migrate", "--json"], { DATABASE_URL: url });
-  expect(JSON.parse(second.stdout)).toEqual({ from: 1, to: 1 });
+  expect(JSON.parse(second.stdout)).toEqual({ from: 2, to: 2 });
 });
 
 test("does not migrate a given database unless told to", async () => {

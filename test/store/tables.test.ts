@@ -146,7 +146,7 @@ test("lists dead jobs in failed_webhook_events by itself", async () => {
   await pool.query("insert into ukemi.subscriptions (name, source, pattern) values ('h', 'stripe', '*')");
   await storeDirectly(url, ["evt_1", "evt_2"], { body: () => Buffer.from('{"a":1}') });
   await pool.query(
-    `update ukemi.jobs set state = 'dead', finished_at = ukemi.now(), error_message = 'no such payment'
+    `update ukemi.jobs set state = 'dead', death = 'exhausted', finished_at = ukemi.now(), error_message = 'no such payment'
      where event = (select id from ukemi.events where event_id = 'evt_1')`,
   );
   const { rows } = await pool.query(

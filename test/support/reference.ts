@@ -106,7 +106,12 @@ function cli(): string {
 
 /** Every metric of ours: docs/reference/metrics.md. */
 async function metrics(): Promise<string> {
-  const { registry } = createMetrics({ version: "0.0.0", waiting: () => 0, skewMs: () => 0 });
+  const { registry } = createMetrics({
+    version: "0.0.0",
+    waiting: () => 0,
+    running: () => 0,
+    skewMs: () => 0,
+  });
   const rows = (await registry.getMetricsAsJSON())
     .filter((metric) => metric.name.startsWith("ukemi_"))
     .map((metric) => {

@@ -1,0 +1,169 @@
+// Claiming: a worker leases jobs that are ready, with everything their handlers need to know.
+import type { Queryable } from "./postgres.ts";
+
+/** What a lease is known by: whoever holds another token for the job changes nothing. */
+export interface Lease {
+  readonly id: string;
+  readonly token: string;
+}
+
+/** The event that a job is about, as it was stored. */
+export interface JobEvent {
+  /** Our id of the event. */
+  readonly id: string;
+  readonly source: string;
+  readonly account: string;
+  readonly livemode: boolean;
+  readonly eventId: string;
+  readonly type: string;
+  readonly receivedAt: Date;
+  readonly traceparent: string | null;
+  /** The raw bytes; null where retention has removed them. */
+  readonly body: Buffer | null;
+  /** JSON text of the headers kept. */
+  readonly headers: string | null;
+}
+
+/** A job that this worker holds. */
+export interface Job extends Lease {
+  readonly queue: string;
+  readonly kind: string;
+  /** The name of the handler that is to run. */
+  readonly handler: string;
+  readonly tenant: string | null;
+  readonly key: string | null;
+  /** Tries that have ended so far. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** How often it was running when its worker died. */
+  readonly recoveries: number;
+  /** How long it was due before it was claimed, in milliseconds. */
+  readonly waitedMs: number;
+  /** Undefined for jobs without an event. */
+  readonly event: JobEvent | undefined;
+  /** JSON text; null for jobs that are about an event. */
+  readonly payload: string | null;
+  /** How many jobs its event has, this one included. */
+  readonly siblings: number;
+}
+
+/** Where the last claim of a queue ended: the next one begins with the stream behind it. */
+export interface Cursor {
+  readonly tenant: string;
+  readonly handler: string;
+}
+
+export interface ClaimRequest {
+  readonly queue: string;
+  /** The handlers that this worker has. */
+  readonly handlers: readonly string[];
+  readonly most: number;
+  /** One job that was recovered before, rather than up to `most` that were not. */
+  readonly alone: boolean;
+  readonly after: Cursor;
+  readonly worker: string;
+  /** Made by the caller, before it asks: a claim whose answer was lost is given back by it. */
+  readonly token: string;
+  readonly leaseMs: number;
+}
+
+const CLAIM = `
+select
+  j.id, j.queue, j.kind, j.subscription as handler, j.tenant, j.key, j.attempt, j.max_attempts, j.recoveries,
+  extract(epoch from ukemi.now() - j.run_at) * 1000 as waited_ms,
+  (select count(*) from ukemi.jobs s where s.event = j.event) as siblings,
+  p.payload,
+  e.id as event, e.source, e.account, e.livemode, e.event_id, e.type,
+  extract(epoch from e.received_at) * 1000 as received_ms, e.traceparent,
+  b.body, b.headers
+from ukemi.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9) j
+left join ukemi.events e on e.id = j.event
+left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
+left join ukemi.job_payloads p on p.job = j.id
+order by j.priority desc, j.run_at, j.id`;
+
+interface ClaimedRow {
+  readonly id: string;
+  readonly queue: string;
+  readonly kind: string;
+  readonly handler: string;
+  readonly tenant: string | null;
+  readonly key: string | null;
+  readonly attempt: number;
+  readonly max_attempts: number;
+  readonly recoveries: number;
+  readonly waited_ms: string;
+  readonly siblings: string;
+  readonly payload: string | null;
+  readonly event: string | null;
+  readonly source: string;
+  readonly account: string;
+  readonly livemode: boolean;
+  readonly event_id: string;
+  readonly type: string;
+  readonly received_ms: string;
+  readonly traceparent: string | null;
+  readonly body: Buffer | null;
+  readonly headers: string | null;
+}
+
+/** Leases jobs to the worker; they are its own until the lease ends, is given back, or is taken away. */
+export async function claimJobs(client: Queryable, request: ClaimRequest): Promise<Job[]> {
+  const { rows } = await client.query<ClaimedRow>(CLAIM, [
+    request.queue,
+    request.handlers,
+    request.most,
+    request.alone,
+    request.after.tenant,
+    request.after.handler,
+    request.worker,
+    request.token,
+    request.leaseMs,
+  ]);
+  return rows.map((row) => toJob(row, request.token));
+}
+
+function toJob(row: ClaimedRow, token: string): Job {
+  return {
+    id: row.id,
+    token,
+    queue: row.queue,
+    kind: row.kind,
+    handler: row.handler,
+    tenant: row.tenant,
+    key: row.key,
+    attempt: row.attempt,
+    maxAttempts: row.max_attempts,
+    recoveries: row.recoveries,
+    waitedMs: Number(row.waited_ms),
+    payload: row.payload,
+    siblings: Number(row.siblings),
+    event: row.event === null ? undefined : toEvent(row, row.event),
+  };
+}
+
+function toEvent(row: ClaimedRow, id: string): JobEvent {
+  return {
+    id,
+    source: row.source,
+    account: row.account,
+    livemode: row.livemode,
+    eventId: row.event_id,
+    type: row.type,
+    receivedAt: new Date(Number(row.received_ms)),
+    traceparent: row.traceparent,
+    body: row.body,
+    headers: row.headers,
+  };
+}
+
+/** Says that a job which was claimed alone starts now. False where the lease was lost meanwhile. */
+export async function startAlone(client: Queryable, { id, token }: Lease, leaseMs: number): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update ukemi.jobs
+     set started_at = ukemi.now(), lease_until = ukemi.now() + $3 * interval '1 ms'
+     where id = $1 and lease_token = $2 and state = 'running'`,
+    [id, token, leaseMs],
+  );
+  return rowCount === 1;
+}

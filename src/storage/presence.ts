@@ -1,0 +1,68 @@
+// A worker's presence: a session of its own that does nothing but hold a lock and listen for news of work.
+import { inTime } from "../clock.ts";
+import { connect, type Connection } from "./postgres.ts";
+import { registerWorker, WORKER_LOCKS, type NewWorker } from "./workers.ts";
+
+/** The channel on which processes tell each other of new work; the payload is a queue's name. */
+export const CHANNEL = "ukemi_work";
+
+/** A registered worker. */
+export interface Presence {
+  /** Rejects where the session does not answer in time. */
+  ping(timeoutMs: number): Promise<void>;
+  /** Calls back once when the session is lost: the lock is free then, and others will take our jobs. */
+  onLost(callback: () => void): void;
+  close(): Promise<void>;
+}
+
+export interface PresenceOptions {
+  readonly url: string;
+  readonly worker: Omit<NewWorker, "hasSession">;
+  readonly connectTimeoutMs: number;
+  /** News that there is work in a queue. */
+  readonly onNews: (queue: string) => void;
+}
+
+/** Registers the worker and takes its lock. Behind a transaction pooler there is no session: leases alone must tell. */
+export async function register(options: PresenceOptions): Promise<Presence> {
+  const session = await connect(options.url, {
+    connectTimeoutMs: options.connectTimeoutMs,
+    statementTimeoutMs: options.connectTimeoutMs,
+    name: "ukemi worker",
+  });
+  try {
+    const number = await registerWorker(session, { ...options.worker, hasSession: !session.pooled });
+    if (!session.pooled) await takeSession(session, number);
+  } catch (error) {
+    session.destroy();
+    throw error;
+  }
+  session.onNotification((payload) => options.onNews(payload));
+  return {
+    onLost: session.onLost,
+    async ping(timeoutMs) {
+      await inTime(session.query("select 1"), timeoutMs, () => {
+        session.destroy();
+        throw new Error("the session did not answer");
+      });
+    },
+    close: session.end,
+  };
+}
+
+async function takeSession(session: Connection, number: number): Promise<void> {
+  await session.query("select pg_advisory_lock($1::int, $2::int)", [WORKER_LOCKS, number]);
+  // a host that vanishes says no goodbye: let the server find out and free the lock
+  await session.query("set tcp_keepalives_idle = 5");
+  await session.query("set tcp_keepalives_interval = 2");
+  await session.query("set tcp_keepalives_count = 3");
+  await session.query(`listen ${CHANNEL}`);
+}
+
+/** Tells the workers of other processes that there is work in these queues. */
+export async function notifyWorkers(
+  client: Pick<Connection, "query">,
+  queues: readonly string[],
+): Promise<void> {
+  await client.query("select pg_notify($1, queue) from unnest($2::text[]) as queue", [CHANNEL, queues]);
+}

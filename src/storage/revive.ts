@@ -1,0 +1,34 @@
+// Bringing dead letters back: a sender's resend does it once, an operator as often as they like.
+import type { Queryable } from "./postgres.ts";
+
+/** A dead job that a resend of its event brings back: once, and not where no retry can help. */
+export const REVIVABLE = "j.state = 'dead' and j.death <> 'terminal' and j.revivals = 0";
+
+const REVIVE = `
+with revived as (
+  update ukemi.jobs j
+  set state = case when j.key is null then 'ready' else 'waiting' end,
+    attempt = 0, recoveries = 0, revivals = j.revivals + 1, run_at = ukemi.now(),
+    finished_at = null, death = null, not_yet_since = null
+  where j.event = any($1::uuid[]) and ${REVIVABLE}
+  returning j.id, j.queue, j.event, j.tenant, j.subscription
+),
+outcomes as (
+  update ukemi.event_outcomes o
+  set status = 'pending', processed_at = null, error_message = null
+  from revived
+  where o.event = revived.event
+),
+audits as (
+  insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+  select 'sender', 'system', 'job.revived', id::text, tenant,
+    jsonb_build_object('event', event, 'handler', subscription, 'reason', 'the sender sent the event again')
+  from revived
+)
+select distinct queue from revived`;
+
+/** Revives the dead jobs of these events. Returns the queues that have new work. */
+export async function reviveJobs(client: Queryable, events: readonly string[]): Promise<readonly string[]> {
+  const { rows } = await client.query<{ queue: string }>(REVIVE, [events]);
+  return rows.map((row) => row.queue);
+}

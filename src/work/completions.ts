@@ -1,0 +1,53 @@
+// Completions of handlers that wrote nothing through their transaction: those that come together share one statement.
+import { LeaseLost, type Completion } from "../storage/settle.ts";
+
+export interface Completions {
+  /** Resolves when the job is settled; rejects with LeaseLost, or with the database's error. */
+  add(completion: Completion): Promise<void>;
+}
+
+interface Waiting extends Completion {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const BATCH_MAX = 500;
+
+/** `settle` returns the ids that were still ours. */
+export function createCompletions(
+  settle: (completions: readonly Completion[]) => Promise<ReadonlySet<string>>,
+): Completions {
+  let waiting: Waiting[] = [];
+  let settling = false;
+
+  async function settleAll(): Promise<void> {
+    settling = true;
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH_MAX);
+      waiting = waiting.slice(BATCH_MAX);
+      try {
+        const settled = await settle(batch);
+        for (const { job, resolve, reject } of batch) {
+          if (settled.has(job.id)) resolve();
+          else reject(new LeaseLost());
+        }
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    settling = false;
+  }
+
+  return {
+    add(completion) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ ...completion, resolve, reject });
+        // those that end in the same turn of the event loop go together
+        if (!settling) {
+          settling = true;
+          setImmediate(() => void settleAll());
+        }
+      });
+    },
+  };
+}

@@ -1,0 +1,87 @@
+// The regular duties of a worker: keep its leases alive, make ready what is due, take over from those that are gone.
+import { sleep, steadyMs } from "../clock.ts";
+import { moveDue, promoteStranded } from "../storage/due.ts";
+import { describeFault } from "../storage/faults.ts";
+import { transaction, type Pool } from "../storage/postgres.ts";
+import type { Presence } from "../storage/presence.ts";
+import { extendLeases, holdsRescueLock, rescueJobs, type Rescued } from "../storage/workers.ts";
+import type { Running } from "./running.ts";
+import type { Tell } from "./worker.ts";
+
+export interface DutyOptions {
+  readonly worker: string;
+  readonly duties: Pool;
+  readonly presence: Presence;
+  readonly running: Running;
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  /** Work has become ready in these queues, for us and for others. */
+  readonly onReady: (queues: readonly string[]) => void;
+  readonly onRescue: (rescued: Rescued) => void;
+  readonly tell: Tell;
+}
+
+const HEARTBEATS_PER_LEASE = 6;
+const PING_TIMEOUT_MS = 5000;
+const RESCUE_MS = 400;
+const STRANDED_MS = 2000;
+
+/** Does all of them until the signal fires. Never rejects: what failed is tried again the next time. */
+export async function runDuties(options: DutyOptions, ended: AbortSignal): Promise<void> {
+  const every = async (name: string, duty: () => Promise<number>) => {
+    while (!ended.aborted) {
+      let pauseMs = options.pollMs;
+      try {
+        pauseMs = await duty();
+      } catch (error) {
+        if (!ended.aborted) options.tell("debug", `${name} failed`, { error: describeFault(error) });
+      }
+      await sleep(pauseMs, ended);
+    }
+  };
+  await Promise.all([
+    every("extending leases", () => extend(options)),
+    every("making due jobs ready", () => makeReady(options)),
+    every("taking over lost jobs", () => rescue(options)),
+    every("promoting stranded keys", async () => {
+      const queues = await promoteStranded(options.duties);
+      if (queues.length > 0) options.onReady(queues);
+      return STRANDED_MS;
+    }),
+  ]);
+}
+
+/** Our own clock has the last word: where the database could not be asked in time, the lease counts as lost. */
+async function extend(options: DutyOptions): Promise<number> {
+  const { running, worker, duties, leaseMs, tell } = options;
+  const lapsed = running.stopLapsed();
+  if (lapsed.length > 0)
+    tell("warn", "leases lapsed: the database could not be reached", { jobs: lapsed.length });
+  const pauseMs = leaseMs / HEARTBEATS_PER_LEASE;
+  const leases = running.leases();
+  const askedAt = steadyMs();
+  const [kept] = await Promise.all([
+    extendLeases(duties, worker, leases, leaseMs),
+    options.presence.ping(Math.min(PING_TIMEOUT_MS, pauseMs)),
+  ]);
+  for (const job of running.extended(leases, kept, askedAt)) {
+    tell("warn", "a lease was lost: its handler is stopped", { job: job.id, handler: job.handler, worker });
+  }
+  return pauseMs;
+}
+
+async function makeReady({ duties, pollMs, onReady }: DutyOptions): Promise<number> {
+  const due = await moveDue(duties);
+  if (due.queues.length > 0) onReady(due.queues);
+  return Math.min(pollMs, due.nextMs ?? pollMs);
+}
+
+/** One process at a time looks for the dead; the others need not. */
+async function rescue({ duties, onRescue, onReady }: DutyOptions): Promise<number> {
+  const rescued = await transaction(duties, async (client) =>
+    (await holdsRescueLock(client)) ? rescueJobs(client) : [],
+  );
+  for (const job of rescued) onRescue(job);
+  if (rescued.length > 0) onReady([...new Set(rescued.map((job) => job.queue))]);
+  return RESCUE_MS;
+}

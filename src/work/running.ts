@@ -1,0 +1,70 @@
+// The jobs that run in this process, and what may stop them.
+import { steadyMs } from "../clock.ts";
+import type { Job, Lease } from "../storage/claim.ts";
+
+/** Why a handler is stopped before it ends. None of these is its own fault, and none burns an attempt. */
+export type StopReason = "lease_lost" | "connection_lost" | "stopping";
+
+/** What a stopped handler's signal says. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
+  readonly reason: StopReason;
+  constructor(reason: StopReason) {
+    super(`the handler was stopped: ${reason.replace("_", " ")}`);
+    this.reason = reason;
+  }
+}
+
+export interface RunningJob {
+  readonly job: Job;
+  readonly stop: AbortController;
+  /** When the lease ends by our own steady clock, counted from before we asked for it. */
+  leaseEndsAt: number;
+}
+
+export interface Running {
+  add(job: Job, askedAt: number): RunningJob;
+  remove(job: RunningJob): void;
+  leases(): Lease[];
+  size(): number;
+  /** Takes note of an extension that was asked for at that time: those not in `kept` are lost. Returns the lost ones. */
+  extended(asked: readonly Lease[], kept: ReadonlySet<string>, askedAt: number): Job[];
+  /** Stops those whose lease has ended by our own clock: the database could not be reached in time. */
+  stopLapsed(): Job[];
+  stopAll(reason: StopReason): void;
+}
+
+export function createRunning(leaseMs: number): Running {
+  const jobs = new Map<string, RunningJob>();
+  const keyOf = ({ id, token }: Lease) => `${id}/${token}`;
+
+  function lose(lost: readonly RunningJob[]): Job[] {
+    for (const { stop } of lost) stop.abort(new Stopped("lease_lost"));
+    return lost.map(({ job }) => job);
+  }
+
+  return {
+    add(job, askedAt) {
+      const running = { job, stop: new AbortController(), leaseEndsAt: askedAt + leaseMs };
+      jobs.set(keyOf(job), running);
+      return running;
+    },
+    remove: ({ job }) => void jobs.delete(keyOf(job)),
+    leases: () => [...jobs.values()].map(({ job }) => job),
+    size: () => jobs.size,
+    extended(asked, kept, askedAt) {
+      const still = asked.flatMap((lease) => jobs.get(keyOf(lease)) ?? []);
+      for (const running of still) if (kept.has(running.job.id)) running.leaseEndsAt = askedAt + leaseMs;
+      return lose(still.filter(({ job, stop }) => !kept.has(job.id) && !stop.signal.aborted));
+    },
+    stopLapsed() {
+      const now = steadyMs();
+      return lose(
+        [...jobs.values()].filter(({ leaseEndsAt, stop }) => leaseEndsAt <= now && !stop.signal.aborted),
+      );
+    },
+    stopAll(reason) {
+      for (const { stop } of jobs.values()) stop.abort(new Stopped(reason));
+    },
+  };
+}

@@ -1,0 +1,198 @@
+// A worker: registers, claims jobs while it has free slots, runs them, and keeps its leases alive until it is stopped.
+import { hostname } from "node:os";
+import { inTime, sleep } from "../clock.ts";
+import { describeFault } from "../storage/faults.ts";
+import { uuidv7 } from "../storage/ids.ts";
+import { closePool, openPool, type Pool } from "../storage/postgres.ts";
+import { register, type Presence } from "../storage/presence.ts";
+import { endWorker, type Rescued } from "../storage/workers.ts";
+import { VERSION } from "../version.ts";
+import { createBell, type Bell } from "./bell.ts";
+import { runDuties } from "./duties.ts";
+import type { Report } from "./execute.ts";
+import type { Handler } from "./handler.ts";
+import { createShift, type Shift } from "./shift.ts";
+import type { Offer } from "./offer.ts";
+
+export type Tell = (
+  level: "debug" | "info" | "warn" | "error",
+  message: string,
+  fields?: Record<string, unknown>,
+) => void;
+
+interface Registered {
+  readonly id: string;
+  readonly presence: Presence;
+}
+
+/** Handlers' transactions must not take the connections that keep their leases alive. */
+interface Pools {
+  readonly duties: Pool;
+  readonly handlerPool: Pool;
+}
+
+export interface WorkerOptions {
+  /** Where connections go to. */
+  readonly url: string;
+  /** Where the session goes that must not pass through a transaction pooler. */
+  readonly directUrl: string;
+  readonly handlers: ReadonlyMap<string, Handler>;
+  /** How many jobs of each queue may run at once in this process. */
+  readonly concurrency: ReadonlyMap<string, number>;
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  readonly timeLimitMs: number;
+  readonly handlerConnectionsMax: number;
+  readonly drainTimeoutMs: number;
+  readonly onReport: (report: Report) => void;
+  readonly onRescue: (rescued: Rescued) => void;
+  /** Work for others, too, has become ready. */
+  readonly onReady: (queues: readonly string[]) => void;
+  readonly tell: Tell;
+}
+
+export interface Worker {
+  /** Resolves when the worker has registered and takes jobs. */
+  start(): Promise<void>;
+  /** Takes no more jobs, waits for those that run, and gives back what is left when the time is up. */
+  stop(): Promise<void>;
+  /** Says that there may be work in these queues. */
+  wake(queues: Iterable<string>): void;
+  /** Slots for jobs that are about to be stored, to be inserted as claimed; undefined where none is free. */
+  offer(): Offer | undefined;
+  running(): number;
+  /** Its present id; null while it has none. */
+  id(): string | null;
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+const DUTY_CONNECTIONS = 4;
+const DUTY_TIMEOUT_MS = 15_000;
+const RECONNECT_MS_MAX = 250;
+const STOP_GRACE_MS = 2000;
+
+/** Nothing is opened until start. */
+export function createWorker(options: WorkerOptions): Worker {
+  const bells = new Map<string, Bell>([...options.concurrency.keys()].map((queue) => [queue, createBell()]));
+  const stopping = new AbortController();
+  const stopAsked = new Promise<void>((resolve) =>
+    stopping.signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+  let shift: Shift | undefined;
+  let life: Promise<void> | undefined;
+
+  function wake(queues: Iterable<string>): void {
+    for (const queue of queues) shift?.wake(queue);
+  }
+
+  /** Registers under a new id, for as long as it takes. The jobs of the id before, which we hold no more, are given back. */
+  async function registerAnew(duties: Pool, before: string | undefined): Promise<Registered | undefined> {
+    for (let failures = 0; !stopping.signal.aborted; failures++) {
+      const id = uuidv7(Date.now());
+      try {
+        const presence = await register({
+          url: options.directUrl,
+          connectTimeoutMs: CONNECT_TIMEOUT_MS,
+          onNews: (queue) => wake([queue]),
+          worker: {
+            id,
+            host: hostname(),
+            pid: process.pid,
+            version: VERSION,
+            handlers: [...options.handlers.keys()],
+            queues: [...options.concurrency.keys()],
+          },
+        });
+        if (before !== undefined) await endWorker(duties, before, "replaced");
+        return { id, presence };
+      } catch (error) {
+        if (failures === 0 && before === undefined) throw error; // the start says what is wrong; later ones try on
+        if (failures % 40 === 1)
+          options.tell("warn", "the worker cannot register", { error: describeFault(error) });
+        await sleep(Math.min(RECONNECT_MS_MAX, 20 * 2 ** failures), stopping.signal);
+      }
+    }
+    return undefined;
+  }
+
+  /** Shift after shift: one lasts as long as its session does. */
+  async function work(first: Registered, pools: Pools): Promise<void> {
+    const ends: Promise<void>[] = [];
+    let registered: Registered | undefined = first;
+    while (registered) {
+      const { id, presence } = registered;
+      const current = createShift({ ...options, ...pools, worker: id, bells });
+      shift = current;
+      const over = new AbortController();
+      const lost = new Promise<void>((resolve) => presence.onLost(resolve)).then(() => over.abort());
+      const { running } = current;
+      ends.push(
+        current.run(),
+        runDuties({ ...options, ...pools, worker: id, presence, running }, over.signal),
+      );
+      options.tell("info", "worker started", { worker: id });
+      await Promise.race([lost, stopAsked]);
+      if (!over.signal.aborted) {
+        current.close();
+        await Promise.race([lost, inTime(current.drained(), options.drainTimeoutMs, () => {})]);
+        over.abort();
+        await leave(current, registered, pools.duties);
+        break;
+      }
+      options.tell("warn", "the worker lost its session: its handlers are stopped, their jobs given back", {
+        worker: id,
+        running: running.size(),
+      });
+      current.abort("connection_lost");
+      registered = await registerAnew(pools.duties, id);
+    }
+    await inTime(Promise.all(ends), STOP_GRACE_MS, () => []);
+  }
+
+  /** Stops what still runs, and gives its jobs back. */
+  async function leave(current: Shift, { id, presence }: Registered, duties: Pool): Promise<void> {
+    const left = current.running.size();
+    current.abort("stopping");
+    // what cannot be given back in time is found by others: the session ends, and its lock with it
+    const given = endWorker(duties, id, "stopped").catch((error: unknown) => {
+      options.tell("warn", "leases could not be given back", { worker: id, error: describeFault(error) });
+      return 0;
+    });
+    await inTime(given, STOP_GRACE_MS, () => 0);
+    await presence.close().catch(() => {});
+    options.tell("info", "worker stopped", { worker: id, given_back: left });
+  }
+
+  return {
+    wake,
+    running: () => shift?.running.size() ?? 0,
+    id: () => shift?.worker ?? null,
+    offer: () => (stopping.signal.aborted ? undefined : shift?.offer()),
+    async start() {
+      const duties = openPool(options.url, {
+        max: DUTY_CONNECTIONS,
+        name: "ukemi worker",
+        queryTimeoutMs: DUTY_TIMEOUT_MS,
+      });
+      const handlerPool = openPool(options.url, {
+        max: options.handlerConnectionsMax,
+        name: "ukemi handler",
+        queryTimeoutMs: 0,
+      });
+      const close = async () => {
+        await Promise.all([closePool(duties), closePool(handlerPool)]);
+      };
+      const first = await registerAnew(duties, undefined).catch(async (error: unknown) => {
+        await close();
+        throw error;
+      });
+      if (!first) return close();
+      life = work(first, { duties, handlerPool }).finally(() => close());
+      life.catch(() => {}); // heard by stop()
+    },
+    async stop() {
+      stopping.abort();
+      await life;
+    },
+  };
+}

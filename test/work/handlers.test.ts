@@ -1,0 +1,109 @@
+// What a handler is given, and what follows from how it ends.
+import { expect, test } from "vitest";
+import { notYet, retryAfter, terminal } from "../../src/index.ts";
+import { createDatabase } from "../support/database.ts";
+import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
+
+test("runs a handler once for a stored event, and commits its writes with its completion", async () => {
+  const { url, pool } = await createDatabase();
+  await pool.query("create table payments (id text primary key, status text)");
+  const { ukemi } = makeUkemi(url);
+  ukemi.on("stripe", "payment_intent.succeeded", async ({ event, tx, audit, job, received }) => {
+    await tx.query("insert into payments values ($1, 'paid')", [event.id]);
+    event.link({ billing: "b1", office: "o1", payment: event.id });
+    await audit("payment.paid", { target: event.id, details: { attempt: job.attempt } });
+    expect(received.body.toString()).toContain(event.id);
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1", "evt_2"]);
+  const jobs = await untilDrained(pool);
+  expect(jobs.map(({ state, attempt }) => ({ state, attempt }))).toEqual([
+    { state: "done", attempt: 1 },
+    { state: "done", attempt: 1 },
+  ]);
+  expect((await pool.query("select * from payments order by id")).rows).toEqual([
+    { id: "evt_1", status: "paid" },
+    { id: "evt_2", status: "paid" },
+  ]);
+  const { rows } = await pool.query(
+    "select event_id, status, billing_id, office_id, processed_at is not null as processed from ukemi.webhook_events order by 1",
+  );
+  expect(rows[0]).toEqual({
+    event_id: "evt_1",
+    status: "success",
+    billing_id: "b1",
+    office_id: "o1",
+    processed: true,
+  });
+  const audits = await pool.query("select actor, role, action, target from ukemi.audit_log order by target");
+  expect(audits.rows).toHaveLength(2);
+  expect(audits.rows[0]).toEqual({
+    actor: "stripe/payment_intent.succeeded",
+    role: "handler",
+    action: "payment.paid",
+    target: "evt_1",
+  });
+});
+
+test("retries by the policy, then keeps the job as a dead letter", async () => {
+  const { url, pool } = await createDatabase();
+  const alerts: unknown[] = [];
+  const { ukemi } = makeUkemi(url, { onAlert: (alert) => alerts.push(alert) });
+  let runs = 0;
+  ukemi.on(
+    "stripe",
+    "payment_intent.succeeded",
+    () => {
+      runs += 1;
+      throw new TypeError("no such customer: jane@example.com, key sk_live_abcdef1234567890");
+    },
+    { retry: { retries: 2, delaysMs: [20, 30] } },
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  const [job] = await untilDrained(pool);
+  expect(runs).toBe(3);
+  expect(job).toMatchObject({
+    state: "dead",
+    attempt: 3,
+    death: "exhausted",
+    error_class: "TypeError",
+    error_message: "no such customer: [address], key [key]",
+  });
+  const attempts = await pool.query(
+    "select number, outcome, error_class, worker is not null as worker from ukemi.attempts order by id",
+  );
+  expect(attempts.rows).toEqual([
+    { number: 1, outcome: "retry", error_class: "TypeError", worker: true },
+    { number: 2, outcome: "retry", error_class: "TypeError", worker: true },
+    { number: 3, outcome: "dead", error_class: "TypeError", worker: true },
+  ]);
+  expect(alerts).toHaveLength(1);
+  expect((await pool.query("select event_id, error from ukemi.failed_webhook_events")).rows).toEqual([
+    { event_id: "evt_1", error: "no such customer: [address], key [key]" },
+  ]);
+});
+
+test("terminal, retryAfter and notYet do what they say", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url);
+  const seen: string[] = [];
+  ukemi.on("stripe", "payment_intent.succeeded", ({ event, job }) => {
+    seen.push(`${event.id} ${job.attempt}`);
+    if (event.id === "evt_terminal") throw terminal("never");
+    if (event.id === "evt_after" && job.attempt === 1) throw retryAfter(10);
+    if (event.id === "evt_notyet" && seen.filter((line) => line.startsWith("evt_notyet")).length < 2)
+      throw notYet("parent");
+    if (event.id === "evt_overdue") throw notYet("parent", { within: 200 });
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_terminal", "evt_after", "evt_notyet", "evt_overdue"]);
+  const jobs = await untilDrained(pool);
+  expect(Object.fromEntries(jobs.map((job) => [job.event_id, [job.state, job.attempt, job.death]]))).toEqual({
+    evt_terminal: ["dead", 1, "terminal"],
+    evt_after: ["done", 2, null],
+    evt_notyet: ["done", 1, null],
+    evt_overdue: ["dead", 0, "overdue"],
+  });
+  expect(await readJobs(pool)).toHaveLength(4);
+});
