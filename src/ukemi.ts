@@ -156,7 +156,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   });
   const receive = createReceive({
     sources: openSources(sources),
-    store: inbox.store,
+    store: (event) => work.storeInline(event) ?? inbox.store(event),
     now: clock.now,
     limiter: createRefusalLimiter(settings.refusedPerMinute),
     budget: createByteBudget(settings.bodiesBytesMax),

@@ -59,6 +59,8 @@ export interface SlotOffer {
   readonly slots: ReadonlyMap<string, number>;
   /** True where the jobs must be claimed whatever waits before them: their handlers run inside the transaction. */
   readonly always?: boolean;
+  /** How long another transaction that stores the same event is waited for. */
+  readonly lockTimeoutMs?: number;
 }
 
 /** How long an insert waits for another transaction; longer is contention, and is tried again apart from the others. */
@@ -72,7 +74,7 @@ with settings as materialized (
     case when current_setting('synchronous_commit') in ('off', 'local')
       then set_config('synchronous_commit', 'on', true) end as durable,
     -- somebody else's uncommitted insert of the same event must not hold up its neighbours
-    set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true) as patience
+    set_config('lock_timeout', $27::text, true) as patience
 ),
 moment as materialized (
   select ukemi.now() as at
@@ -245,6 +247,7 @@ function offerColumns(offer: SlotOffer | undefined): unknown[] {
     offer?.token ?? null,
     offer?.leaseMs ?? 0,
     textArray(offer?.handlers ?? []),
+    String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS),
   ];
 }
 

@@ -161,19 +161,17 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     },
     rollback: () =>
       finish("it was rolled back", async (client) => void (await client.query("rollback"))).catch(() => {}),
-    abandon() {
-      over ??= "its handler was stopped";
-      void opening?.then(
-        (client) => {
-          if (released) return;
-          released = true;
-          cut(client);
-          client.release(true);
-        },
-        () => {},
-      );
-    },
+    abandon: () => void abandon(),
   };
+
+  async function abandon(): Promise<void> {
+    over ??= "its handler was stopped";
+    const client = await opening?.catch(() => undefined);
+    if (!client || released) return;
+    released = true;
+    cut(client);
+    client.release(true);
+  }
 }
 
 async function settleAndCommit(client: pg.PoolClient, settle: (run: RunSql) => Promise<void>): Promise<void> {

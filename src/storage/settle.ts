@@ -203,9 +203,9 @@ export type Death = "exhausted" | "terminal" | "crashed" | "overdue";
 
 /** What follows from a failed try. */
 export type Failure =
-  | { readonly then: "retry"; readonly delayMs: number; readonly error: KeptError }
-  | { readonly then: "wait"; readonly withinMs: number; readonly error: KeptError }
-  | { readonly then: "die"; readonly death: Death; readonly error: KeptError };
+  | { readonly next: "retry"; readonly delayMs: number; readonly error: KeptError }
+  | { readonly next: "wait"; readonly withinMs: number; readonly error: KeptError }
+  | { readonly next: "die"; readonly death: Death; readonly error: KeptError };
 
 const FAILED = `
 with verdict as (
@@ -280,10 +280,10 @@ export async function settleFailed(
   const { rows } = await client.query<{ death: Death | null }>(FAILED, [
     lease.id,
     lease.token,
-    failure.then,
-    failure.then === "die" ? failure.death : null,
-    failure.then === "retry" ? failure.delayMs : 0,
-    failure.then === "wait" ? failure.withinMs : 0,
+    failure.next,
+    failure.next === "die" ? failure.death : null,
+    failure.next === "retry" ? failure.delayMs : 0,
+    failure.next === "wait" ? failure.withinMs : 0,
     failure.error.class,
     failure.error.message,
     failure.error.stack,

@@ -25,11 +25,11 @@ import {
   type Try,
 } from "../storage/settle.ts";
 import type { Completions } from "./completions.ts";
-import { createTrail, nextTrace, readContent } from "./context.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
 import { judge, TimeLimit } from "./outcome.ts";
 import type { Returns } from "./returns.ts";
+import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
 import { Stopped, type RunningJob } from "./running.ts";
 
 /** How a try ended. `returned` burns no attempt; `lost` means that the job is somebody else's now; `unknown` was looked into afterwards. */
@@ -68,56 +68,44 @@ type End = Pick<Report, "outcome" | "death" | "error">;
 
 /** Runs the handler and settles the job. Never rejects: what cannot be settled is given back, or lapses. */
 export async function execute(
-  running: RunningJob,
+  { job, stop }: RunningJob,
   handler: Handler,
   options: ExecuteOptions,
 ): Promise<Report> {
-  const { job } = running;
   const startedAt = steadyMs();
-  const trace = nextTrace(job);
-  const trying = { running, handler, options, trace, trail: createTrail(job) };
-  const tried = (): Try => ({
-    durationMs: steadyMs() - startedAt,
-    worker: options.worker,
-    traceId: trace.traceId,
-  });
+  const run = prepareRun(job, handler, handler.timeLimitMs ?? options.timeLimitMs, stop.signal);
+  const { worker } = options;
+  const { traceId } = run.trace;
+  const tried = (): Try => ({ durationMs: steadyMs() - startedAt, worker, traceId });
   crashPoint("work.claimed");
-  const end = await (handler.transaction ? tryOwned(trying, tried) : tryOwn(trying, tried));
-  return { job, ...end, durationMs: steadyMs() - startedAt, worker: options.worker, traceId: trace.traceId };
-}
-
-interface Trying {
-  readonly running: RunningJob;
-  readonly handler: Handler;
-  readonly options: ExecuteOptions;
-  readonly trace: { readonly traceparent: string };
-  readonly trail: ReturnType<typeof createTrail>;
+  const end = await (handler.transaction ? tryOwned : tryOwn)(run, options, tried);
+  return { job, ...end, durationMs: steadyMs() - startedAt, worker, traceId };
 }
 
 /** In a transaction of ours, which is opened only if the handler uses it. */
-async function tryOwn(trying: Trying, tried: () => Try): Promise<End> {
-  const { running, options } = trying;
-  const transaction = createHandlerTransaction(options.handlerPool, limitsOf(trying));
+async function tryOwn(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
+  const transaction = createHandlerTransaction(options.handlerPool, limitsOf(run, options));
   try {
-    await runHandler(trying, transaction.tx);
-    if (running.stop.signal.aborted) throw running.stop.signal.reason;
-    await complete(trying, transaction, tried);
+    await runHandler(run, transaction.tx);
+    await complete(run, transaction, options, tried);
     return { outcome: "done" };
   } catch (error) {
-    if (error instanceof CommitUnknown) return resolveUnknown(trying);
+    if (error instanceof CommitUnknown) return resolveUnknown(run, options);
     if (error instanceof Stopped || error instanceof TimeLimit) transaction.abandon();
     else await transaction.rollback();
-    return fail(trying, error, transaction.lostToInfrastructure(), tried());
+    return fail(run, options, { thrown: error, lost: transaction.lostToInfrastructure(), attempt: tried() });
   }
 }
 
-async function complete(trying: Trying, transaction: OpenableTransaction, tried: () => Try): Promise<void> {
-  const { running, options, trail } = trying;
-  const { job } = running;
+async function complete(
+  { job, trail }: HandlerRun,
+  transaction: OpenableTransaction,
+  { completions }: ExecuteOptions,
+  tried: () => Try,
+): Promise<void> {
   crashPoint("work.before_settle");
-  const alone =
-    !transaction.used() && trail.audits.length === 0 && trail.links.size === 0 && job.siblings <= 1;
-  if (alone) await options.completions.add({ job, attempt: tried() });
+  const wroteNothing = !transaction.used() && trail.audits.length === 0 && trail.links.size === 0;
+  if (wroteNothing && job.siblings <= 1) await completions.add({ job, attempt: tried() });
   else {
     await transaction.commit(async (run) => {
       await settleDone(run, job, { trail, attempt: tried(), within: jobSetting(job) });
@@ -128,131 +116,89 @@ async function complete(trying: Trying, transaction: OpenableTransaction, tried:
 }
 
 /** In a transaction that an ORM opens: our completion is the last thing that happens in it. */
-async function tryOwned(trying: Trying, tried: () => Try): Promise<End> {
-  const { running, handler, options, trail } = trying;
-  const { job } = running;
+async function tryOwned(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
+  const { job, handler, trail, limitMs: timeLimitMs } = run;
   let settled = false;
   let lost = false; // to the database, not to the handler
   try {
     await handler.transaction!.run(
       async (tx, client) => {
-        const run: RunSql = (text, values) => client.query(text, values);
+        const runSql: RunSql = (text, values) => client.query(text, values);
         try {
-          await markTransaction(run, limitsOf(trying));
+          await markTransaction(runSql, limitsOf(run, options));
         } catch (error) {
           lost = classifyFault(error) === "infrastructure";
           throw error;
         }
-        await runHandler(trying, tx);
-        if (running.stop.signal.aborted) throw running.stop.signal.reason;
-        await settleDone(run, job, { trail, attempt: tried(), within: jobSetting(job) });
+        await runHandler(run, tx);
+        await settleDone(runSql, job, { trail, attempt: tried(), within: jobSetting(job) });
         settled = true;
         crashPoint("work.before_commit");
       },
-      { timeLimitMs: handler.timeLimitMs ?? options.timeLimitMs },
+      { timeLimitMs },
     );
     crashPoint("work.after_commit");
     return { outcome: "done" };
   } catch (error) {
-    if (settled && classifyFault(error) === "infrastructure") return resolveUnknown(trying);
-    return fail(trying, error, lost, tried());
+    if (settled && classifyFault(error) === "infrastructure") return resolveUnknown(run, options);
+    return fail(run, options, { thrown: error, lost, attempt: tried() });
   }
 }
 
-function limitsOf({ running, handler, options }: Trying): TransactionLimits {
+function limitsOf({ job, limitMs }: HandlerRun, { idleMs }: ExecuteOptions): TransactionLimits {
   return {
-    setting: { name: JOB_SETTING, value: jobSetting(running.job) },
-    idleMs: options.idleMs,
-    statementMs: (handler.timeLimitMs ?? options.timeLimitMs) + 1000,
+    setting: { name: JOB_SETTING, value: jobSetting(job) },
+    idleMs,
+    statementMs: limitMs + 1000,
     commitMs: COMMIT_MS,
   };
 }
 
-/** Runs the handler until it ends, its time is over, or it is stopped. It may then go on, but can write nothing more. */
-async function runHandler({ running, handler, options, trace, trail }: Trying, tx: unknown): Promise<void> {
-  const { job, stop } = running;
-  const limitMs = handler.timeLimitMs ?? options.timeLimitMs;
-  const limit = new AbortController();
-  const timer = setTimeout(
-    () => limit.abort(new TimeLimit(`the handler did not end within ${limitMs} ms`)),
-    limitMs,
-  );
-  const signal = AbortSignal.any([stop.signal, limit.signal]);
-  try {
-    const content = readContent(job, trail.link);
-    const context = { ...content, tx, audit: trail.audit, signal, traceparent: trace.traceparent };
-    await untilAborted(async () => handler.run(context as never), signal);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function untilAborted(work: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    await Promise.race([work(), aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort!);
-  }
-}
-
 /** Says what follows from what was thrown, and writes it down. */
 async function fail(
-  { running, handler, options }: Trying,
-  thrown: unknown,
-  lost: boolean,
-  attempt: Try,
+  { job, handler }: HandlerRun,
+  options: ExecuteOptions,
+  { thrown, lost, attempt }: { readonly thrown: unknown; readonly lost: boolean; readonly attempt: Try },
 ): Promise<End> {
-  const { job } = running;
   const error = keepError(thrown);
   if (thrown instanceof LeaseLost) return { outcome: "lost", error };
   // on a stop, and after a lost connection, the worker gives back everything it has at once
   if (thrown instanceof Stopped)
     return { outcome: thrown.reason === "lease_lost" ? "lost" : "returned", error };
-  if (lost)
-    return returnJob(
-      options,
-      job,
-      { reason: `the database failed: ${error.message}`, delayMs: INFRASTRUCTURE_PAUSE_MS },
-      error,
-    );
-  const failure = judge(thrown, job, handler.policy);
+  if (lost) return returnJob(options, job, `the database failed: ${error.message}`, error);
   try {
+    const failure = judge(thrown, job, handler.policy);
     const death = await settleFailed(options.duties, job, failure, attempt);
-    if (death !== null) return { outcome: "dead", death, error: failure.error };
-    return { outcome: failure.then === "wait" ? "not_yet" : "retry", error: failure.error };
+    if (death !== null) return { outcome: "dead", death, error };
+    return { outcome: failure.next === "wait" ? "not_yet" : "retry", error };
   } catch (fault) {
     if (fault instanceof LeaseLost) return { outcome: "lost", error };
-    return returnJob(
-      options,
-      job,
-      { reason: "the failed try could not be written down", delayMs: INFRASTRUCTURE_PAUSE_MS },
-      error,
-    );
+    return returnJob(options, job, "the failed try could not be written down", error);
   }
 }
 
-async function returnJob(options: ExecuteOptions, job: Job, back: Return, error: KeptError): Promise<End> {
-  let given = false;
-  await options.returns.until(async () => {
-    given = (await giveBack(options.duties, [job], back)).has(job.id);
-  });
-  return { outcome: given ? "returned" : "lost", error };
+async function returnJob(options: ExecuteOptions, job: Job, reason: string, error: KeptError): Promise<End> {
+  const given = await giveBackOne(options, job, { reason, delayMs: INFRASTRUCTURE_PAUSE_MS });
+  return { outcome: given === true ? "returned" : "lost", error };
 }
 
 /** The answer to COMMIT was lost. Giving the lease back waits for the commit, and finds the job only if there was none. */
-async function resolveUnknown({ running, options }: Trying): Promise<End> {
+async function resolveUnknown({ job }: HandlerRun, options: ExecuteOptions): Promise<End> {
   const error = keepError(new CommitUnknown("the answer to COMMIT was lost"));
-  let given: boolean | undefined;
-  await options.returns.until(async () => {
-    const back = { reason: error.message, delayMs: 0 };
-    given = (await giveBack(options.duties, [running.job], back)).has(running.job.id);
-  });
+  const given = await giveBackOne(options, job, { reason: error.message, delayMs: 0 });
   if (given === undefined) return { outcome: "lost", error };
   return given ? { outcome: "returned", error } : { outcome: "done", error };
+}
+
+/** True where the job came back, false where it was not ours any more; undefined where the database never answered. */
+async function giveBackOne(
+  { duties, returns }: ExecuteOptions,
+  job: Job,
+  back: Return,
+): Promise<boolean | undefined> {
+  let given: boolean | undefined;
+  await returns.until(async () => {
+    given = (await giveBack(duties, [job], back)).has(job.id);
+  });
+  return given;
 }

@@ -93,6 +93,11 @@ export function readHandler(
     throw wrong("ordered needs a key: the order is that of jobs with the same key");
   if (queue === INLINE && target.kind === "task")
     throw wrong("a task cannot be inline: nobody waits for its answer");
+  if (queue === INLINE && options.transaction) {
+    throw wrong("an inline handler runs in the transaction that stores its event: it cannot bring its own");
+  }
+  if (queue === INLINE && key !== undefined)
+    throw wrong("an inline handler cannot have a key: it does not wait for others");
   return {
     name,
     target,

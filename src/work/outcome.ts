@@ -3,14 +3,19 @@ import type { Failure, KeptError } from "../storage/settle.ts";
 import { keepError } from "./kept-error.ts";
 import type { Policy } from "./policy.ts";
 
+/** Shared by every copy of this module in the process: a bundler or a loader may well make two. */
+const SAID = Symbol.for("ukemi.said");
+
 /** It can never succeed: dead at once. */
 export class Terminal extends Error {
   override readonly name = "Terminal";
+  readonly [SAID] = "terminal";
 }
 
 /** It may succeed after the given time. */
 export class RetryAfter extends Error {
   override readonly name = "RetryAfter";
+  readonly [SAID] = "retry_after";
   readonly delayMs: number;
   constructor(delayMs: number, reason: string) {
     super(reason);
@@ -21,11 +26,21 @@ export class RetryAfter extends Error {
 /** Something that has to come first has not come yet. */
 export class NotYet extends Error {
   override readonly name = "NotYet";
+  readonly [SAID] = "not_yet";
   readonly withinMs: number;
   constructor(reason: string, withinMs: number) {
     super(reason);
     this.withinMs = withinMs;
   }
+}
+
+/** What a handler said by throwing; undefined where it only failed. */
+function saidBy(thrown: unknown): Terminal | RetryAfter | NotYet | undefined {
+  return thrown instanceof Error && SAID in thrown ? (thrown as Terminal | RetryAfter | NotYet) : undefined;
+}
+
+export function isTerminal(thrown: unknown): thrown is Terminal {
+  return saidBy(thrown)?.[SAID] === "terminal";
 }
 
 /** The handler did not end in time. */
@@ -69,13 +84,14 @@ export function judge(
   policy: Policy,
 ): Failure {
   const error: KeptError = keepError(thrown);
-  if (thrown instanceof Terminal) return { then: "die", death: "terminal", error };
-  if (thrown instanceof NotYet) return { then: "wait", withinMs: thrown.withinMs, error };
+  const said = saidBy(thrown);
+  if (said?.[SAID] === "terminal") return { next: "die", death: "terminal", error };
+  if (said?.[SAID] === "not_yet") return { next: "wait", withinMs: said.withinMs, error };
   const retry = job.attempt + 1;
-  if (retry >= job.maxAttempts) return { then: "die", death: "exhausted", error };
+  if (retry >= job.maxAttempts) return { next: "die", death: "exhausted", error };
   return {
-    then: "retry",
-    delayMs: thrown instanceof RetryAfter ? thrown.delayMs : policy.delayMs(retry),
+    next: "retry",
+    delayMs: said ? said.delayMs : policy.delayMs(retry),
     error,
   };
 }

@@ -1,22 +1,23 @@
 // The working half of a Ukemi: a worker for the handlers of this process, and the way to ask for work.
 import { UkemiError } from "../errors.ts";
 import type { Alert } from "../observe/alerts.ts";
-import { logTry, type Logger } from "../observe/log.ts";
+import type { Logger } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Settings } from "../options.ts";
 import { promoteKeys, type JobKey } from "../storage/due.ts";
 import { enqueueTask, type SqlClient } from "../storage/enqueue.ts";
-import type { StoredBatch } from "../storage/events.ts";
+import type { NewEvent, StoredBatch, StoredEvent } from "../storage/events.ts";
 import { describeFault } from "../storage/faults.ts";
 import type { StoreKeeper } from "../storage/keeper.ts";
-import { transaction } from "../storage/postgres.ts";
+import { openPool, transaction } from "../storage/postgres.ts";
 import { notifyWorkers } from "../storage/presence.ts";
 import { countWorkers } from "../storage/workers.ts";
-import type { Report } from "./execute.ts";
 import type { Offer } from "./offer.ts";
+import { createInlineStore } from "./inline.ts";
 import { createNotifier } from "./notifier.ts";
 import { readTask, type Enqueued, type EnqueueOptions } from "./task.ts";
 import { registerHandlers, type Registry } from "./registry.ts";
+import { createReports } from "./reports.ts";
 import { createWorker, type Worker } from "./worker.ts";
 
 export interface WorkOptions {
@@ -32,6 +33,8 @@ export interface WorkOptions {
 export interface Work {
   /** Registers the handlers and starts the worker. */
   start(): Promise<void>;
+  /** Stores the event through its inline handlers; undefined where it has none. */
+  storeInline(event: NewEvent): Promise<StoredEvent> | undefined;
   stop(): Promise<void>;
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   offer(): Offer | undefined;
@@ -41,7 +44,8 @@ export interface Work {
 }
 
 export function createWork(options: WorkOptions): Work {
-  const { settings, registry, keeper, logger, metrics, alert } = options;
+  const { settings, registry, keeper, logger } = options;
+  const reports = createReports(options);
   let worker: Worker | undefined;
   let starting: Promise<void> | undefined;
 
@@ -71,22 +75,37 @@ export function createWork(options: WorkOptions): Work {
     }
   }
 
-  function onReport(report: Report): void {
-    metrics.tried(report);
-    logTry(logger, report);
-    if (report.outcome !== "dead") return;
-    const { job, death, error } = report;
-    alert({
-      kind: "dead_letter",
-      job: job.id,
-      handler: job.handler,
-      queue: job.queue,
-      eventId: job.event?.eventId ?? null,
-      tenant: job.tenant,
-      death: death ?? "exhausted",
-      errorClass: error?.class ?? "unknown",
-      message: error?.message ?? "",
-    });
+  /** Once, and again after a failure. */
+  let registering: Promise<void> | undefined;
+  function register(): Promise<void> {
+    registry.close();
+    registering ??= keeper
+      .open()
+      .then(({ duties }) =>
+        transaction(duties, (client) => registerHandlers(client, registry.handlers.values())),
+      )
+      .catch((error: unknown) => {
+        registering = undefined;
+        throw error;
+      });
+    return registering;
+  }
+
+  const inline = createInlineStore({
+    handlers: registry.handlers,
+    timeLimitMs: Math.min(settings.timeLimitMs, settings.commitDeadlineMs),
+    onReport: reports.onReport,
+    onStored: stored,
+    async openPool() {
+      await register();
+      const { url } = await keeper.open();
+      return openPool(url, { max: settings.handlerConnectionsMax, name: "ukemi inline", queryTimeoutMs: 0 });
+    },
+  });
+
+  function stored({ ready, waiting }: Pick<StoredBatch, "ready" | "waiting">): void {
+    if (ready.length > 0) onReady(ready);
+    if (waiting.length > 0) void promote(waiting);
   }
 
   async function start(): Promise<void> {
@@ -96,41 +115,16 @@ export function createWork(options: WorkOptions): Work {
         "There are no handlers: add them with ukemi.on() or ukemi.task() before work().",
       );
     }
-    registry.close();
-    const { duties, url, sessionUrl } = await keeper.open();
-    await transaction(duties, (client) => registerHandlers(client, registry.handlers.values()));
+    await register();
+    const { url, sessionUrl } = await keeper.open();
     worker = createWorker({
       ...settings,
       url,
       directUrl: sessionUrl,
       handlers: registry.handlers,
       concurrency: concurrencyOf(options),
-      onReport,
+      ...reports,
       onReady,
-      onRescue(rescued) {
-        metrics.rescued(rescued);
-        logger.warn(
-          {
-            job: rescued.id,
-            handler: rescued.handler,
-            lost_worker: rescued.worker,
-            recoveries: rescued.recoveries,
-          },
-          "a job was taken over from a worker that is gone",
-        );
-        if (rescued.death === null) return;
-        alert({
-          kind: "dead_letter",
-          job: rescued.id,
-          handler: rescued.handler,
-          queue: rescued.queue,
-          eventId: rescued.event_id,
-          tenant: rescued.tenant,
-          death: rescued.death,
-          errorClass: "WorkerLost",
-          message: "the process that ran it died each time",
-        });
-      },
       tell: (level, message, fields) => logger[level](fields ?? {}, message),
     });
     await worker.start();
@@ -142,6 +136,7 @@ export function createWork(options: WorkOptions): Work {
       await starting?.catch(() => {});
       await worker?.stop();
       await notifier.stop();
+      await inline.close();
     },
     async enqueue(tx, name, payload, enqueueOptions) {
       const task = readTask(registry.task(name), payload, enqueueOptions);
@@ -150,9 +145,10 @@ export function createWork(options: WorkOptions): Work {
       return made;
     },
     offer: () => worker?.offer(),
-    stored({ ready, waiting }) {
-      if (ready.length > 0) onReady(ready);
-      if (waiting.length > 0) void promote(waiting);
+    stored,
+    storeInline(event) {
+      const handlers = event.skip === null ? registry.inlineFor(event.source, event.type) : [];
+      return handlers.length === 0 ? undefined : inline.store(event, handlers);
     },
     running: () => worker?.running() ?? 0,
   };

@@ -7,7 +7,6 @@ import { closePool, openPool, type Pool } from "../storage/postgres.ts";
 import { register, type Presence } from "../storage/presence.ts";
 import { endWorker, type Rescued } from "../storage/workers.ts";
 import { VERSION } from "../version.ts";
-import { createBell, type Bell } from "./bell.ts";
 import { runDuties } from "./duties.ts";
 import type { Report } from "./execute.ts";
 import type { Handler } from "./handler.ts";
@@ -73,7 +72,6 @@ const STOP_GRACE_MS = 2000;
 
 /** Nothing is opened until start. */
 export function createWorker(options: WorkerOptions): Worker {
-  const bells = new Map<string, Bell>([...options.concurrency.keys()].map((queue) => [queue, createBell()]));
   const stopping = new AbortController();
   const stopAsked = new Promise<void>((resolve) =>
     stopping.signal.addEventListener("abort", () => resolve(), { once: true }),
@@ -121,7 +119,7 @@ export function createWorker(options: WorkerOptions): Worker {
     let registered: Registered | undefined = first;
     while (registered) {
       const { id, presence } = registered;
-      const current = createShift({ ...options, ...pools, worker: id, bells });
+      const current = createShift({ ...options, ...pools, worker: id });
       shift = current;
       const over = new AbortController();
       const lost = new Promise<void>((resolve) => presence.onLost(resolve)).then(() => over.abort());
@@ -163,6 +161,16 @@ export function createWorker(options: WorkerOptions): Worker {
     options.tell("info", "worker stopped", { worker: id, given_back: left });
   }
 
+  async function liveOut(first: Registered, pools: Pools): Promise<void> {
+    try {
+      await work(first, pools);
+    } catch (error) {
+      options.tell("error", "the worker failed", { error: describeFault(error) });
+    } finally {
+      await Promise.all([closePool(pools.duties), closePool(pools.handlerPool)]);
+    }
+  }
+
   return {
     wake,
     running: () => shift?.running.size() ?? 0,
@@ -179,16 +187,14 @@ export function createWorker(options: WorkerOptions): Worker {
         name: "ukemi handler",
         queryTimeoutMs: 0,
       });
-      const close = async () => {
-        await Promise.all([closePool(duties), closePool(handlerPool)]);
-      };
-      const first = await registerAnew(duties, undefined).catch(async (error: unknown) => {
-        await close();
-        throw error;
-      });
-      if (!first) return close();
-      life = work(first, { duties, handlerPool }).finally(() => close());
-      life.catch(() => {}); // heard by stop()
+      let first: Registered | undefined;
+      try {
+        first = await registerAnew(duties, undefined);
+      } finally {
+        if (!first) await Promise.all([closePool(duties), closePool(handlerPool)]);
+      }
+      if (!first) return;
+      life = liveOut(first, { duties, handlerPool });
     },
     async stop() {
       stopping.abort();

@@ -1,0 +1,122 @@
+// The floor: what everything in a shift shares. Jobs are claimed here, run here, and given back from here.
+import { sleep, steadyMs } from "../clock.ts";
+import { claimJobs, type ClaimRequest, type Job } from "../storage/claim.ts";
+import { promoteKeys } from "../storage/due.ts";
+import { describeFault } from "../storage/faults.ts";
+import { uuidv7 } from "../storage/ids.ts";
+import type { Pool } from "../storage/postgres.ts";
+import { giveBack, giveBackClaim, settleManyDone } from "../storage/settle.ts";
+import { createCompletions } from "./completions.ts";
+import { execute, type ExecuteOptions } from "./execute.ts";
+import { createReturns } from "./returns.ts";
+import { createRunning, type Running } from "./running.ts";
+import { createSlots, type Slots } from "./slots.ts";
+import type { WorkerOptions } from "./worker.ts";
+
+export interface FloorOptions extends Omit<WorkerOptions, "url" | "directUrl"> {
+  readonly worker: string;
+  readonly duties: Pool;
+  readonly handlerPool: Pool;
+  /** A slot of the queue has become free. */
+  readonly onFree: (queue: string) => void;
+  /** There may be work in the queue. */
+  readonly onNews: (queue: string) => void;
+}
+
+/** Jobs that were claimed, and the steady time before they were asked for: their leases count from then. */
+export interface Claimed {
+  readonly jobs: readonly Job[];
+  readonly askedAt: number;
+}
+
+export interface Floor {
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly duties: Pool;
+  readonly running: Running;
+  readonly slots: Slots;
+  /** The names of the handlers whose jobs go to this queue. */
+  handlersOf(queue: string): string[];
+  /** Asks for jobs. Never rejects: a claim whose answer was lost is given back, and none came of it. */
+  claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "after">): Promise<Claimed>;
+  /** Runs a job in a slot that was taken for it, and frees the slot. Never rejects. */
+  run(job: Job, askedAt: number): Promise<void>;
+  /** Gives back jobs that were not started. */
+  giveBack(jobs: readonly Job[]): void;
+  /** Gives back whatever was claimed under the token: the answer was lost. */
+  giveBackClaim(token: string): void;
+  /** Gives up what could not be given back yet: its leases will lapse. */
+  giveUp(): void;
+}
+
+/** The idle limit of a handler's transaction, as a part of the lease: a stopped worker's must end before its job is taken. */
+const IDLE_PART = 5 / 6;
+
+const FAULT_PAUSE_MS = 250;
+
+export function createFloor(options: FloorOptions): Floor {
+  const { worker, duties, leaseMs, handlers, tell } = options;
+  const running = createRunning(leaseMs);
+  const slots = createSlots(options.concurrency, options.onFree);
+  const returns = createReturns((error) =>
+    tell("debug", "a lease could not be given back yet", { error: describeFault(error) }),
+  );
+  const executing: ExecuteOptions = {
+    ...options,
+    returns,
+    idleMs: Math.round(leaseMs * IDLE_PART),
+    completions: createCompletions((completions) => settleManyDone(duties, worker, completions)),
+  };
+  const handlersOf = (queue: string) =>
+    [...handlers.values()].flatMap((handler) => (handler.queue === queue ? handler.name : []));
+  const giveBackLost = (token: string) => void returns.until(() => giveBackClaim(duties, worker, token));
+
+  /** The next job of the key may run. Where this fails, the sweep finds it. */
+  async function freeKey(queue: string, key: string): Promise<void> {
+    const promoted = await promoteKeys(duties, [{ queue, key }]).catch(() => 0);
+    if (promoted === 0) return;
+    options.onNews(queue);
+    options.onReady([queue]);
+  }
+
+  return {
+    worker,
+    leaseMs,
+    duties,
+    running,
+    slots,
+    handlersOf,
+    async claim(request) {
+      const token = uuidv7(Date.now());
+      const askedAt = steadyMs();
+      try {
+        const mine = { handlers: handlersOf(request.queue), worker, token, leaseMs };
+        return { jobs: await claimJobs(duties, { ...request, ...mine }), askedAt };
+      } catch (error) {
+        tell("warn", "claiming jobs failed", { queue: request.queue, error: describeFault(error) });
+        giveBackLost(token);
+        await sleep(FAULT_PAUSE_MS);
+        return { jobs: [], askedAt };
+      }
+    },
+    async run(job, askedAt) {
+      const entry = running.add(job, askedAt);
+      try {
+        options.onReport(await execute(entry, handlers.get(job.handler)!, executing));
+        if (job.key !== null) await freeKey(job.queue, job.key);
+      } catch (error) {
+        tell("error", "a fault in Ukemi while running a job", { job: job.id, error: describeFault(error) });
+      } finally {
+        running.remove(entry);
+        slots.release(job.queue, 1);
+      }
+    },
+    giveBack(jobs) {
+      if (jobs.length === 0) return;
+      const back = { reason: "the worker was stopped", delayMs: 0 };
+      void returns.until(async () => void (await giveBack(duties, jobs, back)));
+    },
+    giveBackClaim: giveBackLost,
+    giveUp: returns.stop,
+  };
+}

@@ -1,0 +1,59 @@
+// What is told of tries and rescues: a log line, the metrics, and an alert for each dead letter.
+import type { Alert } from "../observe/alerts.ts";
+import { logTry, type Logger } from "../observe/log.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { Rescued } from "../storage/workers.ts";
+import type { Report } from "./execute.ts";
+
+export interface ReportOptions {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly alert: (alert: Alert) => void;
+}
+
+export interface Reports {
+  onReport(report: Report): void;
+  onRescue(rescued: Rescued): void;
+}
+
+export function createReports({ logger, metrics, alert }: ReportOptions): Reports {
+  return {
+    onReport(report) {
+      metrics.tried(report);
+      logTry(logger, report);
+      const { job, death, error } = report;
+      if (death === undefined) return;
+      alert({
+        kind: "dead_letter",
+        job: job.id,
+        handler: job.handler,
+        queue: job.queue,
+        eventId: job.event?.eventId ?? null,
+        tenant: job.tenant,
+        death,
+        errorClass: error?.class ?? "unknown",
+        message: error?.message ?? "",
+      });
+    },
+    onRescue({ id, handler, queue, event_id, tenant, worker, recoveries, death }) {
+      metrics.rescued({ queue, handler, death });
+      logger.warn(
+        { job: id, handler, queue, lost_worker: worker, recoveries },
+        "a job was taken over from a worker that is gone",
+      );
+      if (death === null) return;
+      const message = "the process that ran it died each time";
+      alert({
+        kind: "dead_letter",
+        job: id,
+        handler,
+        queue,
+        eventId: event_id,
+        tenant,
+        death,
+        errorClass: "WorkerLost",
+        message,
+      });
+    },
+  };
+}

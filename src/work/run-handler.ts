@@ -1,0 +1,53 @@
+// Running a handler until it ends, its time is over, or it is stopped.
+import type { Job } from "../storage/claim.ts";
+import { createTrail, nextTrace, readContent } from "./context.ts";
+import type { Handler } from "./handler.ts";
+import { TimeLimit } from "./outcome.ts";
+
+/** One run of a handler, and what it says beside its writes. */
+export interface HandlerRun {
+  readonly job: Job;
+  readonly handler: Handler;
+  readonly limitMs: number;
+  /** Fired where the handler must stop for no fault of its own. */
+  readonly stop: AbortSignal;
+  readonly trace: { readonly traceparent: string; readonly traceId: string };
+  readonly trail: ReturnType<typeof createTrail>;
+}
+
+export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: AbortSignal): HandlerRun {
+  return { job, handler, limitMs, stop, trace: nextTrace(job), trail: createTrail(job) };
+}
+
+/** Rejects with what the handler threw, with TimeLimit, or with the reason of the stop. It may then go on, but writes nothing more. */
+export async function runHandler(run: HandlerRun, tx: unknown): Promise<void> {
+  const { job, handler, limitMs, stop, trace, trail } = run;
+  const limit = new AbortController();
+  const timer = setTimeout(
+    () => limit.abort(new TimeLimit(`the handler did not end within ${limitMs} ms`)),
+    limitMs,
+  );
+  const signal = AbortSignal.any([stop, limit.signal]);
+  try {
+    const content = readContent(job, trail.link);
+    const context = { ...content, tx, audit: trail.audit, signal, traceparent: trace.traceparent };
+    await untilAborted(async () => handler.run(context as never), signal);
+    stop.throwIfAborted();
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function untilAborted(work: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    await Promise.race([work(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort!);
+  }
+}
