@@ -1,6 +1,8 @@
 // The public surface, in the order a reader meets it.
 export { createUkemi } from "./ukemi.ts";
-export type { QueueOptions, Sources, Ukemi, UkemiOptions } from "./ukemi.ts";
+export type { QueueOptions, Sources, Ukemi, UkemiOptions, Working } from "./ukemi.ts";
+export { defineConfig } from "./config.ts";
+export type { Config } from "./config.ts";
 export type { Settings } from "./options.ts";
 export type { FetchReceiverOptions } from "./inbox/fetch.ts";
 export type { NodeReceiver, NodeReceiverOptions } from "./inbox/node.ts";

@@ -241,7 +241,7 @@ export type Settings = {
 type Widen<T> = T extends boolean ? boolean : T extends number ? number : T;
 
 /** Where a value came from. */
-export type Origin = "flag" | "env" | "default";
+export type Origin = "flag" | "env" | "config" | "default";
 
 /** The names in order. */
 export const OPTION_NAMES = Object.keys(OPTIONS) as OptionName[];
@@ -251,10 +251,11 @@ export const DEFAULTS: Settings = Object.freeze(
   Object.fromEntries(OPTION_NAMES.map((name) => [name, OPTIONS[name].default])),
 ) as unknown as Settings;
 
-/** Reads the settings: flags win over the environment. Names every fault at once, one line each. */
+/** Reads the settings: flags win over the environment, and that over the configuration file. Names every fault at once, one line each. */
 export function readSettings(
   flags: Readonly<Record<string, string | boolean | undefined>>,
   env: Readonly<Record<string, string | undefined>>,
+  config: Readonly<Record<string, unknown>> = {},
 ): { settings: Settings; origins: Readonly<Record<OptionName, Origin>> } {
   const faults: string[] = [];
   const values: Record<string, unknown> = {};
@@ -264,10 +265,21 @@ export function readSettings(
     const given = flags[name] === undefined ? undefined : String(flags[name]);
     const fromEnv = declaration.env === undefined ? undefined : env[declaration.env] || undefined;
     const raw = given ?? fromEnv;
-    origins[name] = given !== undefined ? "flag" : fromEnv !== undefined ? "env" : "default";
-    const value = raw === undefined ? declaration.default : declaration.parse(raw);
+    const configured = config[name] === "" ? undefined : config[name];
+    const origin: Origin =
+      given !== undefined
+        ? "flag"
+        : fromEnv !== undefined
+          ? "env"
+          : configured !== undefined
+            ? "config"
+            : "default";
+    origins[name] = origin;
+    const value = raw === undefined ? (configured ?? declaration.default) : declaration.parse(raw);
     values[name] = value;
-    const label = given === undefined ? declaration.env : `--${declaration.flag}`;
+    const label = { flag: `--${declaration.flag}`, env: declaration.env, config: name, default: name }[
+      origin
+    ];
     // the value itself is not quoted: it may be a secret
     if (!declaration.accepts(value)) faults.push(`${label} ${declaration.expected}.`);
   }

@@ -57,9 +57,17 @@ export interface UkemiOptions<S extends Sources = Sources> extends Partial<Omit<
   readonly logger?: Logger;
 }
 
+/** A worker at work. */
+export interface Working {
+  /** Takes no more jobs, waits for those under way, and gives back what is left when the time is up. */
+  stop(): Promise<void>;
+}
+
 /** A running Ukemi. */
 export interface Ukemi<S extends Sources = Sources> {
   readonly settings: Settings;
+  /** The names of the sources. */
+  readonly sources: readonly string[];
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Runs the handler for every event of this type; in a pattern `*` stands for anything. Call before work(). */
@@ -79,8 +87,8 @@ export interface Ukemi<S extends Sources = Sources> {
    * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
    */
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
-  /** Registers the handlers and works on their jobs, until stop(). */
-  work(): Promise<void>;
+  /** Registers the handlers and works on their jobs, until it is stopped. */
+  work(): Promise<Working>;
   /** Opens the store and checks it, or throws an error that says what to do. The first delivery does it too. */
   start(): Promise<void>;
   /** Answers what is under way, then lets go of the store. Safe to call more than once; there is no way back. */
@@ -188,7 +196,11 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
     task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
     enqueue: work.enqueue,
-    work: work.start,
+    async work() {
+      await work.start();
+      return { stop: work.stopWorker };
+    },
+    sources: Object.keys(sources),
     start: async () => void (await keeper.open()),
     store: keeper.current,
     check: () => keeper.check(settings.commitDeadlineMs),

@@ -7,6 +7,7 @@ import { doctorCommand } from "./commands/doctor.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { workCommand } from "./commands/work.ts";
 import { EXIT } from "./exit.ts";
 
 /** The whole command line; the reference page is made from it. */
@@ -18,7 +19,7 @@ export function createProgram(): Command {
     .helpCommand(false)
     .showSuggestionAfterError()
     .showHelpAfterError("(ukemi --help lists the commands)");
-  for (const command of [devCommand, serveCommand, migrateCommand, doctorCommand, sendCommand]) {
+  for (const command of [devCommand, serveCommand, workCommand, migrateCommand, doctorCommand, sendCommand]) {
     program.addCommand(command().helpOption("-h, --help", "Show this help.").exitOverride());
   }
   return program.exitOverride();

@@ -1,28 +1,46 @@
-// Runs a server until it is told to stop, and then stops everything in order.
+// Runs a server or a worker until it is told to stop, and then stops everything in order.
 import { inTime } from "../clock.ts";
 import { startServer } from "../server/server.ts";
 import type { Ukemi } from "../ukemi.ts";
 
 /** Starts the server, calls `onReady` with its URL, and waits for SIGTERM or SIGINT. */
-export async function runServer(ukemi: Ukemi, onReady: (url: string) => void): Promise<void> {
+export async function runServer(
+  ukemi: Ukemi,
+  options: { readonly works: boolean; readonly onReady: (url: string) => void },
+): Promise<void> {
+  await runUntilStopped(ukemi, async (stopped) => {
+    const server = await startServer(ukemi);
+    const worker = options.works ? await ukemi.work() : undefined;
+    options.onReady(server.url);
+    ukemi.logger.info({ signal: await stopped }, "stopping");
+    await Promise.all([server.stop(), worker?.stop()]);
+  });
+}
+
+/** Works without a server, until SIGTERM or SIGINT. */
+export async function runWorker(ukemi: Ukemi, onReady: () => void): Promise<void> {
+  await runUntilStopped(ukemi, async (stopped) => {
+    await ukemi.work();
+    onReady();
+    ukemi.logger.info({ signal: await stopped }, "stopping");
+  });
+}
+
+async function runUntilStopped(
+  ukemi: Ukemi,
+  run: (stopped: Promise<string>) => Promise<void>,
+): Promise<void> {
   const stopped = stopSignal();
   const starting = ukemi.start();
   try {
     const stoppedEarly = await Promise.race([starting, stopped]);
-    if (stoppedEarly === undefined) await serve(ukemi, stopped, onReady);
+    if (stoppedEarly === undefined) await run(stopped);
     // a start that is still under way may wait for others for minutes; what it has started ends with this process
     else await inTime(starting, ukemi.settings.drainTimeoutMs, () => process.exit(1));
   } finally {
     await ukemi.stop();
   }
   ukemi.logger.info("stopped");
-}
-
-async function serve(ukemi: Ukemi, stopped: Promise<string>, onReady: (url: string) => void): Promise<void> {
-  const server = await startServer(ukemi);
-  onReady(server.url);
-  ukemi.logger.info({ signal: await stopped }, "stopping");
-  await server.stop();
 }
 
 /** The first signal asks for an orderly stop; a second one means now. */

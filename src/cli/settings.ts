@@ -15,14 +15,17 @@ export function withFlags(command: Command, names: readonly OptionName[]): Comma
   return command;
 }
 
-/** The settings of a command: its flags, then the environment, then the defaults. */
-export function settingsOf(command: Command): ReturnType<typeof readSettings> {
+/** The settings of a command: its flags, then the environment, then the configuration file, then the defaults. */
+export function settingsOf(
+  command: Command,
+  config: Readonly<Record<string, unknown>> | object = {},
+): ReturnType<typeof readSettings> {
   const given = command.opts<Record<string, string | boolean | undefined>>();
   const flags: Record<string, string | boolean | undefined> = {};
   for (const [name, declaration] of Object.entries(OPTIONS) as [OptionName, { flag?: string }][]) {
     if (declaration.flag !== undefined) flags[name] = given[camelCase(declaration.flag)];
   }
-  return readSettings(flags, process.env);
+  return readSettings(flags, process.env, config as Readonly<Record<string, unknown>>);
 }
 
 function camelCase(flag: string): string {

@@ -33,8 +33,16 @@ export function redact(text: string): string {
 
 /** Whatever was thrown, made fit to be kept. */
 export function keepError(thrown: unknown): KeptError {
+  try {
+    return readError(thrown);
+  } catch {
+    return { class: "NotAnError", message: "something that cannot be shown", stack: null };
+  }
+}
+
+function readError(thrown: unknown): KeptError {
   const error = thrown instanceof Error ? thrown : undefined;
-  const message = error ? error.message : describe(thrown);
+  const message = typeof error?.message === "string" ? error.message : describe(error?.message ?? thrown);
   const stack = error?.stack;
   return {
     class: redact(classOf(thrown)).slice(0, CLASS_MAX),

@@ -35,6 +35,8 @@ export interface Work {
   start(): Promise<void>;
   /** Stores the event through its inline handlers; undefined where it has none. */
   storeInline(event: NewEvent): Promise<StoredEvent> | undefined;
+  /** Stops the worker; events can still be received. */
+  stopWorker(): Promise<void>;
   stop(): Promise<void>;
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   offer(): Offer | undefined;
@@ -130,11 +132,16 @@ export function createWork(options: WorkOptions): Work {
     await worker.start();
   }
 
+  async function stopWorker(): Promise<void> {
+    await starting?.catch(() => {});
+    await worker?.stop();
+  }
+
   return {
     start: () => (starting ??= start()),
+    stopWorker,
     async stop() {
-      await starting?.catch(() => {});
-      await worker?.stop();
+      await stopWorker();
       await notifier.stop();
       await inline.close();
     },

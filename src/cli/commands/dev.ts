@@ -1,29 +1,26 @@
 // `ukemi dev`: everything on this machine with nothing to set up. This is what `npm start` runs.
 import { Command } from "commander";
 import { DEFAULTS } from "../../options.ts";
-import { createUkemi } from "../../ukemi.ts";
+import { openApplication, withConfig } from "../application.ts";
 import { devSecret } from "../dev-secret.ts";
 import { runServer } from "../run.ts";
-import { settingsOf, withFlags } from "../settings.ts";
-import { SERVER_FLAGS, sourcesOf } from "./serve.ts";
+import { withFlags } from "../settings.ts";
+import { SERVER_FLAGS } from "./serve.ts";
 
 export function devCommand(): Command {
   const command = new Command("dev").description("Run everything on this machine, with nothing to set up.");
-  return withFlags(command, SERVER_FLAGS).action(async () => {
-    const { settings, origins } = settingsOf(command);
-    const secrets =
-      settings.stripeSecrets.length > 0 ? settings.stripeSecrets : [await devSecret(settings.data)];
-    const dev = {
-      ...settings,
-      stripeSecrets: secrets,
+  return withFlags(withConfig(command), SERVER_FLAGS).action(async () => {
+    const { ukemi, settings, hasHandlers } = await openApplication(command, async (given, origins) => ({
+      ...given,
+      stripeSecrets: given.stripeSecrets.length > 0 ? given.stripeSecrets : [await devSecret(given.data)],
       migrate: true,
       // a newcomer reads the greeting, not JSON lines; what goes wrong is still shown
-      logLevel: origins.logLevel === "default" ? ("warn" as const) : settings.logLevel,
-    };
-    const ukemi = createUkemi({ ...dev, sources: sourcesOf(dev) });
-    await runServer(ukemi, (url) =>
-      process.stdout.write(greeting(url, settings.database === undefined, settings.data)),
-    );
+      logLevel: origins.logLevel === "default" ? ("warn" as const) : given.logLevel,
+    }));
+    await runServer(ukemi, {
+      works: hasHandlers,
+      onReady: (url) => process.stdout.write(greeting(url, settings.database === undefined, settings.data)),
+    });
     process.stdout.write("\nStopped. The data is kept for the next start.\n");
   });
 }

@@ -1,21 +1,27 @@
 // `ukemi serve`: the server, for production.
 import { Command } from "commander";
-import { stripe } from "../../sources/stripe.ts";
-import type { Source } from "../../sources/source.ts";
-import type { Settings } from "../../options.ts";
-import { createUkemi } from "../../ukemi.ts";
+import { openApplication, withConfig } from "../application.ts";
 import { runServer } from "../run.ts";
-import { settingsOf, withFlags } from "../settings.ts";
+import { withFlags } from "../settings.ts";
 
 /** The flags of every command that serves. */
-export const SERVER_FLAGS = ["port", "host", "data", "database", "trustedProxies", "logLevel"] as const;
+export const SERVER_FLAGS = [
+  "port",
+  "host",
+  "data",
+  "database",
+  "trustedProxies",
+  "concurrency",
+  "logLevel",
+] as const;
 
 export function serveCommand(): Command {
-  const command = new Command("serve").description("Receive webhooks, store them, and serve the API.");
-  return withFlags(command, [...SERVER_FLAGS, "migrate"]).action(async () => {
-    const { settings } = settingsOf(command);
-    const ukemi = createUkemi({ ...settings, sources: sourcesOf(settings) });
-    if (settings.stripeSecrets.length === 0) {
+  const command = new Command("serve")
+    .description("Receive webhooks, store them, work on them where there are handlers, and serve the API.")
+    .option("--no-work", "Only receive: leave the jobs to `ukemi work` in other processes.");
+  return withFlags(withConfig(command), [...SERVER_FLAGS, "migrate"]).action(async () => {
+    const { ukemi, settings, hasHandlers } = await openApplication(command);
+    if (ukemi.sources.length === 0) {
       ukemi.logger.warn(
         "no source is configured: set STRIPE_WEBHOOK_SECRET, else every webhook is answered with 404",
       );
@@ -25,11 +31,7 @@ export function serveCommand(): Command {
         "UKEMI_ADMIN_TOKEN is not set: whoever reaches this port from this machine can read events, also through a proxy that adds no headers",
       );
     }
-    await runServer(ukemi, (url) => ukemi.logger.info({ url }, "ready"));
+    const works = hasHandlers && command.opts<{ work: boolean }>().work;
+    await runServer(ukemi, { works, onReady: (url) => ukemi.logger.info({ url }, "ready") });
   });
-}
-
-/** The sources that need no configuration file. */
-export function sourcesOf(settings: Settings): Record<string, Source> {
-  return settings.stripeSecrets.length === 0 ? {} : { stripe: stripe({ secrets: settings.stripeSecrets }) };
 }

@@ -1,0 +1,54 @@
+// The Ukemi that a command runs: settings of flags, environment and configuration file, its sources and its handlers.
+import type { Command } from "commander";
+import type { Config } from "../config.ts";
+import type { Origin, OptionName, Settings } from "../options.ts";
+import type { Source } from "../sources/source.ts";
+import { stripe } from "../sources/stripe.ts";
+import { createUkemi, type Ukemi } from "../ukemi.ts";
+import { loadConfig } from "./config.ts";
+import { settingsOf } from "./settings.ts";
+
+export interface Application {
+  readonly ukemi: Ukemi;
+  readonly settings: Settings;
+  /** True where there are handlers to work for. */
+  readonly hasHandlers: boolean;
+}
+
+/** What a command changes before the Ukemi is made. */
+export type Adjust = (settings: Settings, origins: Readonly<Record<OptionName, Origin>>) => Promise<Settings>;
+
+/** The flag of every command that may have handlers. */
+export function withConfig(command: Command): Command {
+  return command.option(
+    "--config <file>",
+    "Configuration file with sources and handlers. Default: ukemi.config.ts, .mts, .js or .mjs in the working directory.",
+  );
+}
+
+/** Reads everything, and makes the Ukemi with its handlers. */
+export async function openApplication(
+  command: Command,
+  adjust: Adjust = (settings) => Promise.resolve(settings),
+): Promise<Application> {
+  const config = await loadConfig(command.opts<{ config?: string }>().config);
+  const read = settingsOf(command, config);
+  const settings = await adjust(read.settings, read.origins);
+  const ukemi = createUkemi({
+    ...settings,
+    ...partsOf(config),
+    sources: config?.sources ?? sourcesOf(settings),
+  });
+  await config?.handlers?.(ukemi);
+  return { ukemi, settings, hasHandlers: config?.handlers !== undefined };
+}
+
+function partsOf(config: Config | undefined): Pick<Config, "queues" | "onAlert" | "logger"> {
+  const { queues, onAlert, logger } = config ?? {};
+  return { ...(queues && { queues }), ...(onAlert && { onAlert }), ...(logger && { logger }) };
+}
+
+/** The sources that need no configuration file. */
+function sourcesOf(settings: Settings): Record<string, Source> {
+  return settings.stripeSecrets.length === 0 ? {} : { stripe: stripe({ secrets: settings.stripeSecrets }) };
+}
