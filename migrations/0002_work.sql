@@ -131,7 +131,12 @@ create function ukemi.claim_jobs(
   by_worker uuid,
   token uuid,
   lease_ms integer
-) returns setof ukemi.jobs
+) returns table (
+    id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer,
+    recoveries integer, waited_ms double precision, siblings integer, payload text,
+    event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision,
+    traceparent text, body bytea, headers text
+  )
   language plpgsql
   rows 20
   -- fresh tables have no statistics, and old snapshots mislead them: the partial indexes are always right here
@@ -139,6 +144,7 @@ create function ukemi.claim_jobs(
   set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan
   as $$
+#variable_conflict use_column
 declare
   level smallint := 32767;
   tenants text[];
@@ -219,16 +225,33 @@ begin
     level := level - 1;
   end loop;
 
+  -- Everything a handler needs to know, read here: each statement of this function has a snapshot of its own, newer than
+  -- that of the statement which calls it, which might not see the events of the jobs claimed.
   return query
-    update ukemi.jobs j
-    set state = 'running',
-      lease_until = ukemi.now() + make_interval(secs => lease_ms / 1000.0),
-      lease_token = token,
-      worker = by_worker,
-      -- one that runs alone has to wait until its neighbours are finished
-      started_at = case when alone then null else ukemi.now() end
-    where j.id = any(taken)
-    returning j.*;
+    with claimed as (
+      update ukemi.jobs j
+      set state = 'running',
+        lease_until = ukemi.now() + make_interval(secs => lease_ms / 1000.0),
+        lease_token = token,
+        worker = by_worker,
+        -- one that runs alone has to wait until its neighbours are finished
+        started_at = case when alone then null else ukemi.now() end
+      where j.id = any(taken)
+      returning j.*
+    )
+    select
+      j.id, j.queue, j.kind, j.subscription, j.tenant, j.key, j.attempt, j.max_attempts, j.recoveries,
+      extract(epoch from ukemi.now() - j.run_at)::double precision * 1000,
+      (select count(*)::integer from ukemi.jobs s where s.event = j.event),
+      p.payload,
+      e.id, e.source, e.account, e.livemode, e.event_id, e.type,
+      extract(epoch from e.received_at)::double precision * 1000,
+      e.traceparent, b.body, b.headers
+    from claimed j
+    left join ukemi.events e on e.id = j.event
+    left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
+    left join ukemi.job_payloads p on p.job = j.id
+    order by j.priority desc, j.run_at, j.id;
 end $$;
 
 -- Lets the next job of each key run where none holds it. Runs after the commit that freed the key or added the job,

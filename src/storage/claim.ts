@@ -67,20 +67,7 @@ export interface ClaimRequest {
   readonly leaseMs: number;
 }
 
-const CLAIM = `
-select
-  j.id, j.queue, j.kind, j.subscription as handler, j.tenant, j.key, j.attempt, j.max_attempts, j.recoveries,
-  extract(epoch from ukemi.now() - j.run_at) * 1000 as waited_ms,
-  (select count(*) from ukemi.jobs s where s.event = j.event) as siblings,
-  p.payload,
-  e.id as event, e.source, e.account, e.livemode, e.event_id, e.type,
-  extract(epoch from e.received_at) * 1000 as received_ms, e.traceparent,
-  b.body, b.headers
-from ukemi.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9) j
-left join ukemi.events e on e.id = j.event
-left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
-left join ukemi.job_payloads p on p.job = j.id
-order by j.priority desc, j.run_at, j.id`;
+const CLAIM = "select * from ukemi.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 interface ClaimedRow {
   readonly id: string;
@@ -92,8 +79,8 @@ interface ClaimedRow {
   readonly attempt: number;
   readonly max_attempts: number;
   readonly recoveries: number;
-  readonly waited_ms: string;
-  readonly siblings: string;
+  readonly waited_ms: number;
+  readonly siblings: number;
   readonly payload: string | null;
   readonly event: string | null;
   readonly source: string;
@@ -101,7 +88,7 @@ interface ClaimedRow {
   readonly livemode: boolean;
   readonly event_id: string;
   readonly type: string;
-  readonly received_ms: string;
+  readonly received_ms: number;
   readonly traceparent: string | null;
   readonly body: Buffer | null;
   readonly headers: string | null;
@@ -135,9 +122,9 @@ function toJob(row: ClaimedRow, token: string): Job {
     attempt: row.attempt,
     maxAttempts: row.max_attempts,
     recoveries: row.recoveries,
-    waitedMs: Number(row.waited_ms),
+    waitedMs: row.waited_ms,
     payload: row.payload,
-    siblings: Number(row.siblings),
+    siblings: row.siblings,
     event: row.event === null ? undefined : toEvent(row, row.event),
   };
 }
@@ -150,7 +137,7 @@ function toEvent(row: ClaimedRow, id: string): JobEvent {
     livemode: row.livemode,
     eventId: row.event_id,
     type: row.type,
-    receivedAt: new Date(Number(row.received_ms)),
+    receivedAt: new Date(row.received_ms),
     traceparent: row.traceparent,
     body: row.body,
     headers: row.headers,

@@ -153,8 +153,9 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
         await (opening ??= open());
         await finish("it was committed", (client) => settleAndCommit(client, settle));
       } catch (error) {
-        // a handler that caught a failed statement has a transaction that can only be rolled back
-        if (sqlState(error) === "25P02" && firstError !== undefined) throw firstError;
+        // a handler that caught a failed statement, or lost the connection, learns of it only now: tell the cause
+        const isEcho = sqlState(error) === "25P02" || sqlState(error) === undefined;
+        if (isEcho && firstError !== undefined && !(error instanceof CommitUnknown)) throw firstError;
         noteError(error);
         throw error;
       }
@@ -189,7 +190,7 @@ async function settleAndCommit(client: pg.PoolClient, settle: (run: RunSql) => P
 
 /** Idle for too long is the handler's doing, although the server ends the connection for it. */
 function isInfrastructure(error: unknown): boolean {
-  if (error === undefined || error instanceof UkemiError || sqlState(error) === "57P05") return false;
+  if (error === undefined || error instanceof UkemiError || sqlState(error) === "25P03") return false;
   return classifyFault(error) === "infrastructure";
 }
 

@@ -27,7 +27,7 @@ import {
 import type { Completions } from "./completions.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
-import { judge, TimeLimit } from "./outcome.ts";
+import { judge } from "./outcome.ts";
 import type { Returns } from "./returns.ts";
 import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
 import { Stopped, type RunningJob } from "./running.ts";
@@ -86,13 +86,12 @@ export async function execute(
 async function tryOwn(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
   const transaction = createHandlerTransaction(options.handlerPool, limitsOf(run, options));
   try {
-    await runHandler(run, transaction.tx);
+    await runHandler(run, transaction.tx, transaction.abandon);
     await complete(run, transaction, options, tried);
     return { outcome: "done" };
   } catch (error) {
     if (error instanceof CommitUnknown) return resolveUnknown(run, options);
-    if (error instanceof Stopped || error instanceof TimeLimit) transaction.abandon();
-    else await transaction.rollback();
+    await transaction.rollback();
     return fail(run, options, { thrown: error, lost: transaction.lostToInfrastructure(), attempt: tried() });
   }
 }
@@ -130,7 +129,7 @@ async function tryOwned(run: HandlerRun, options: ExecuteOptions, tried: () => T
           lost = classifyFault(error) === "infrastructure";
           throw error;
         }
-        await runHandler(run, tx);
+        await runHandler(run, tx, () => {});
         await settleDone(runSql, job, { trail, attempt: tried(), within: jobSetting(job) });
         settled = true;
         crashPoint("work.before_commit");

@@ -128,7 +128,7 @@ async function attempt(visit: Visit): Promise<StoredEvent> {
     stored = await store(visit, transaction);
     for (const job of stored.claimed) {
       const run = runOf(visit, job);
-      await runHandler(run, transaction.tx).catch((error: unknown) => {
+      await runHandler(run, transaction.tx, transaction.abandon).catch((error: unknown) => {
         if (transaction.lostToInfrastructure()) throw error;
         throw new HandlerFailed(run, error);
       });

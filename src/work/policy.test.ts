@@ -26,6 +26,8 @@ test("qstash waits e^(2.5 n) seconds", () => {
 test("repeats the last wait of a list, asks a function, and spreads by the jitter", () => {
   expect(waits({ retries: 4, delaysMs: [5, 10] })).toEqual([5, 10, 10, 10]);
   expect(waits({ retries: 3, delaysMs: (retry) => retry * 7 })).toEqual([7, 14, 21]);
+  expect(waits({ retries: 3 })).toEqual([1000, 2000, 4000]);
+  expect(waits({ retries: 0 })).toEqual([]);
   expect(waits({ retries: 1, delaysMs: [1000], jitter: 0.2 }, () => 0)).toEqual([800]);
   expect(waits({ retries: 1, delaysMs: [1000], jitter: 0.2 }, () => 1)).toEqual([1200]);
 });

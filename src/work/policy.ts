@@ -10,8 +10,11 @@ const DAY = 24 * HOUR;
 export interface CustomRetry {
   /** How often a failed job is tried again before it is a dead letter. */
   readonly retries: number;
-  /** The wait before each retry in milliseconds; the last one repeats. Or a function of the retry, which begins at 1. */
-  readonly delaysMs: readonly number[] | ((retry: number) => number);
+  /**
+   * The wait before each retry in milliseconds; the last one repeats. Or a function of the retry, which begins at 1.
+   * @default 1 s, doubled each time, to a day at the most
+   */
+  readonly delaysMs?: readonly number[] | ((retry: number) => number);
   /**
    * By which part a wait is made longer or shorter at random, so that jobs which failed together do not return together.
    * @default 0
@@ -55,6 +58,8 @@ const PRESETS: Readonly<Record<Exclude<Retry, CustomRetry>, CustomRetry>> = {
 
 const RETRIES_MAX = 1000;
 
+const doubling = (retry: number) => SECOND * 2 ** (retry - 1);
+
 /** Makes a policy ready, or throws an error that says what is wrong with it. `random` is for tests. */
 export function readPolicy(retry: Retry, random: () => number = Math.random): Policy {
   const preset = typeof retry === "string" ? PRESETS[retry] : retry;
@@ -64,7 +69,7 @@ export function readPolicy(retry: Retry, random: () => number = Math.random): Po
       `There is no retry policy named ${JSON.stringify(retry)}: use quick, patient, qstash, or { retries, delaysMs }.`,
     );
   }
-  const { retries, delaysMs, jitter = 0 } = preset;
+  const { retries, delaysMs = doubling, jitter = 0 } = preset;
   if (!Number.isInteger(retries) || retries < 0 || retries > RETRIES_MAX) {
     throw new UkemiError("invalid_option", `retry.retries must be a whole number from 0 to ${RETRIES_MAX}.`);
   }

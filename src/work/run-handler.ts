@@ -19,8 +19,11 @@ export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: Ab
   return { job, handler, limitMs, stop, trace: nextTrace(job), trail: createTrail(job) };
 }
 
-/** Rejects with what the handler threw, with TimeLimit, or with the reason of the stop. It may then go on, but writes nothing more. */
-export async function runHandler(run: HandlerRun, tx: unknown): Promise<void> {
+/**
+ * Rejects with what the handler threw, with TimeLimit, or with the reason of the stop: `onStop` then closes its transaction,
+ * so that a handler which goes on can write nothing more.
+ */
+export async function runHandler(run: HandlerRun, tx: unknown, onStop: () => void): Promise<void> {
   const { job, handler, limitMs, stop, trace, trail } = run;
   const limit = new AbortController();
   const timer = setTimeout(
@@ -31,6 +34,8 @@ export async function runHandler(run: HandlerRun, tx: unknown): Promise<void> {
   try {
     const content = readContent(job, trail.link);
     const context = { ...content, tx, audit: trail.audit, signal, traceparent: trace.traceparent };
+    // first in the row of listeners: what the handler does when it hears of the stop is refused already
+    signal.addEventListener("abort", onStop, { once: true });
     await untilAborted(async () => handler.run(context as never), signal);
     stop.throwIfAborted();
   } finally {

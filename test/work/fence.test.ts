@@ -1,0 +1,237 @@
+// Promise 2: what a handler writes through tx and the completion of its job are one commit, fenced by the lease.
+import { expect, test } from "vitest";
+import { createDatabase } from "../support/database.ts";
+import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
+import { until } from "../support/until.ts";
+import type { Pool } from "../../src/storage/postgres.ts";
+
+const TYPE = "payment_intent.succeeded";
+const FAST = { retry: { retries: 2, delaysMs: [20] } };
+
+async function withLedger(): Promise<{ url: string; pool: Pool; entries: () => Promise<number> }> {
+  const { url, pool } = await createDatabase();
+  await pool.query("create table ledger (event text not null, note text)");
+  const entries = async () =>
+    (await pool.query<{ n: number }>("select count(*)::int as n from ledger")).rows[0]!.n;
+  return { url, pool, entries };
+}
+
+/** Takes the lease away as a rescuer would. */
+const takeAway = (pool: Pool) =>
+  pool.query("update ukemi.jobs set lease_token = gen_random_uuid() where state = 'running'");
+
+test("writes nothing of a handler whose lease was taken away", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi, lines } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, async ({ tx, event, audit }) => {
+    await tx.query("insert into ledger values ($1)", [event.id]);
+    await audit("entry.written");
+    await takeAway(pool);
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => lines().some((line) => line.outcome === "lost"), "the try to be lost");
+  expect(await entries()).toBe(0);
+  expect((await pool.query("select from ukemi.audit_log")).rowCount).toBe(0);
+  expect((await readJobs(pool))[0]).toMatchObject({ state: "running", attempt: 0 });
+});
+
+test("does not settle a job without tx whose lease was taken away", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi, lines } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, () => takeAway(pool));
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => lines().some((line) => line.outcome === "lost"), "the try to be lost");
+  expect((await readJobs(pool))[0]).toMatchObject({ state: "running", attempt: 0 });
+});
+
+test("rolls back the handler's writes when the audit cannot be written, and succeeds when it can (C4)", async () => {
+  const { url, pool, entries } = await withLedger();
+  await pool.query(`create function full_disk() returns trigger language plpgsql as $$
+    begin raise exception 'no space left' using errcode = 'disk_full'; end $$;
+    create trigger full_disk before insert on ukemi.audit_log for each row execute function full_disk()`);
+  const { ukemi, lines } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, async ({ tx, event, audit }) => {
+    await tx.query("insert into ledger values ($1)", [event.id]);
+    await audit("entry.written");
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => lines().some((line) => line.outcome === "returned"), "a try to be given back");
+  expect(await entries()).toBe(0);
+  await pool.query("drop trigger full_disk on ukemi.audit_log");
+  const [job] = await untilDrained(pool);
+  // the database was at fault, so no attempt is burnt, however often it was tried
+  expect(job).toMatchObject({ state: "done", attempt: 1 });
+  expect(await entries()).toBe(1);
+  expect((await pool.query("select from ukemi.audit_log")).rowCount).toBe(1);
+});
+
+test("counts an audit line that the database refuses as a failed try", async () => {
+  const { url, pool, entries } = await withLedger();
+  await pool.query(`create function no_entry() returns trigger language plpgsql as $$
+    begin if new.role = 'handler' then raise exception 'no entry'; end if; return new; end $$;
+    create trigger no_entry before insert on ukemi.audit_log for each row execute function no_entry()`);
+  const { ukemi } = makeUkemi(url);
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event, audit }) => {
+      await tx.query("insert into ledger values ($1)", [event.id]);
+      await audit("entry.written");
+    },
+    FAST,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  expect((await untilDrained(pool))[0]).toMatchObject({ state: "dead", attempt: 3, death: "exhausted" });
+  expect(await entries()).toBe(0);
+});
+
+test("does not commit half of a handler that caught a failed statement", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi } = makeUkemi(url);
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => {
+      await tx.query("insert into ledger values ($1)", [event.id]);
+      await tx.query("insert into ledger values (null)").catch(() => {});
+    },
+    FAST,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  const [job] = await untilDrained(pool);
+  expect(job).toMatchObject({ state: "dead", error_class: "error 23502" });
+  expect(await entries()).toBe(0);
+});
+
+test("takes a constraint that fails at COMMIT for a failed try", async () => {
+  const { url, pool, entries } = await withLedger();
+  await pool.query(`create table parents (id text primary key);
+    create table children (parent text references parents deferrable initially deferred)`);
+  const { ukemi } = makeUkemi(url);
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => {
+      await tx.query("insert into ledger values ($1)", [event.id]);
+      await tx.query("insert into children values ('nobody')");
+    },
+    FAST,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  expect((await untilDrained(pool))[0]).toMatchObject({
+    state: "dead",
+    attempt: 3,
+    error_class: "error 23503",
+  });
+  expect(await entries()).toBe(0);
+});
+
+test.each(["commit", "rollback", "  COMMIT work", "end", "abort"])(
+  "refuses a handler's own %s, and writes nothing",
+  async (statement) => {
+    const { url, pool, entries } = await withLedger();
+    const { ukemi } = makeUkemi(url);
+    ukemi.on(
+      "stripe",
+      TYPE,
+      async ({ tx, event }) => {
+        await tx.query("insert into ledger values ($1)", [event.id]);
+        await tx.query(statement);
+      },
+      { retry: { retries: 0, delaysMs: [] } },
+    );
+    await ukemi.work();
+    await storeElsewhere(url, ["evt_1"]);
+    expect((await untilDrained(pool))[0]).toMatchObject({
+      state: "dead",
+      error_class: "UkemiError transaction_over",
+    });
+    expect(await entries()).toBe(0);
+  },
+);
+
+test("never completes a job in a transaction that the handler ended behind our back", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi, lines } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, async ({ tx }) => {
+    await tx.query("select 1; commit; begin");
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => lines().some((line) => line.outcome === "lost"), "the try not to count");
+  expect((await readJobs(pool))[0]).toMatchObject({ state: "running", attempt: 0 });
+});
+
+test("lets a nested transaction be rolled back without the rest", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, async ({ tx, event }) => {
+    await tx.query("insert into ledger values ($1, 'kept')", [event.id]);
+    await tx.query("begin");
+    await tx.query("insert into ledger values ($1, 'undone')", [event.id]);
+    await tx.query("rollback");
+    await tx.query("begin");
+    await tx.query("insert into ledger values ($1, 'kept too')", [event.id]);
+    await tx.query("commit");
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await untilDrained(pool);
+  const { rows } = await pool.query("select note from ledger order by note");
+  expect(rows).toEqual([{ note: "kept" }, { note: "kept too" }]);
+});
+
+test("stops a handler at its time limit; what it does afterwards is refused", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi } = makeUkemi(url);
+  const late: unknown[] = [];
+  let aborted = 0;
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event, signal }) => {
+      await tx.query("insert into ledger values ($1)", [event.id]);
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      aborted += 1;
+      await tx
+        .query("insert into ledger values ($1)", [event.id])
+        .catch((error: unknown) => late.push(error));
+    },
+    { ...FAST, timeLimitMs: 100 },
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  expect((await untilDrained(pool))[0]).toMatchObject({
+    state: "dead",
+    attempt: 3,
+    error_class: "TimeLimit",
+  });
+  expect(aborted).toBe(3);
+  await until(() => late.length === 3, "the late statements to be refused");
+  expect(String(late[0])).toContain("The transaction is over");
+  expect(await entries()).toBe(0);
+});
+
+test("counts a transaction left idle beyond the lease against the handler, not the database", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi } = makeUkemi(url, { leaseMs: 900 });
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => {
+      await tx.query("insert into ledger values ($1)", [event.id]);
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+    },
+    { retry: { retries: 0, delaysMs: [] } },
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  expect((await untilDrained(pool))[0]).toMatchObject({ state: "dead", attempt: 1, death: "exhausted" });
+  expect(await entries()).toBe(0);
+});
