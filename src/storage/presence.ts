@@ -28,7 +28,7 @@ export async function register(options: PresenceOptions): Promise<Presence> {
   const session = await connect(options.url, {
     connectTimeoutMs: options.connectTimeoutMs,
     statementTimeoutMs: options.connectTimeoutMs,
-    name: "ukemi worker",
+    name: "ukemi session",
   });
   try {
     const number = await registerWorker(session, { ...options.worker, hasSession: !session.pooled });

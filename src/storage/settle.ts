@@ -71,12 +71,13 @@ with fenced as (
 outcome as (
   insert into ukemi.event_outcomes (event, status, processed_at, billing_id, office_id)
   select event, status, case when status <> 'pending' then ukemi.now() end, $4::text, $5::text
-  from (select event, (${statusOf("event", "id")}) as status from fenced where event is not null) as f
+  from (select f.event, (${statusOf("f.event", "f.id")}) as status from fenced f where f.event is not null) as f
   where status <> 'pending' or $4::text is not null or $5::text is not null
   on conflict (event) do update
-  set status = excluded.status,
+  -- pending is only what our snapshot shows: a sibling that died since has said failed
+  set status = case when excluded.status = 'pending' then event_outcomes.status else excluded.status end,
     processed_at = coalesce(excluded.processed_at, event_outcomes.processed_at),
-    error_message = case when excluded.status = 'failed' then event_outcomes.error_message end,
+    error_message = case when excluded.status <> 'success' then event_outcomes.error_message end,
     billing_id = coalesce(excluded.billing_id, event_outcomes.billing_id),
     office_id = coalesce(excluded.office_id, event_outcomes.office_id)
 ),

@@ -86,9 +86,18 @@ export function readPolicy(retry: Retry, random: () => number = Math.random): Po
     name: typeof retry === "string" ? retry : "custom",
     maxAttempts: retries + 1,
     delayMs(nth) {
-      const wait = typeof delaysMs === "function" ? delaysMs(nth) : (delaysMs[nth - 1] ?? delaysMs.at(-1));
-      const bounded = Number.isFinite(wait) ? Math.min(Math.max(0, wait!), DAY) : DAY;
-      return Math.round(bounded * (1 + jitter * (2 * random() - 1)));
+      const wait = Math.min(Math.max(0, waitFor(delaysMs, nth)), DAY);
+      return Math.round(wait * (1 + jitter * (2 * random() - 1)));
     },
   };
+}
+
+/** A function that throws, or returns no number, must not keep the job from being tried again. */
+function waitFor(delaysMs: NonNullable<CustomRetry["delaysMs"]>, nth: number): number {
+  try {
+    const wait = typeof delaysMs === "function" ? delaysMs(nth) : (delaysMs[nth - 1] ?? delaysMs.at(-1));
+    return typeof wait === "number" && !Number.isNaN(wait) ? wait : MINUTE;
+  } catch {
+    return MINUTE;
+  }
 }
