@@ -52,8 +52,10 @@ export function openPool(url: string, options: PoolOptions = {}): Pool {
     keepAlive: true,
     allowExitOnIdle: true,
   });
-  // an idle connection lost to a restart is replaced on the next use; without a listener it would end the process
+  // An idle connection lost to a restart is replaced on the next use, and one lost between two statements fails the next:
+  // without a listener either would end the process.
   pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
 }
 
