@@ -19,12 +19,13 @@ export interface ServerProcess {
 /** The signing secret of every server that the tests start. */
 export const SECRET = "whsec_test_0123456789abcdef";
 
-/** Starts a server on a free port and waits until it says that it is ready. */
+/** Starts a server on a free port, or a worker, and waits until it says that it is ready. */
 export async function startServerProcess(
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
+  command: "serve" | "work" = "serve",
 ): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [BIN, "serve", ...args], {
+  const child = spawn(process.execPath, [BIN, command, ...args], {
     env: { ...cleanEnv(), UKEMI_PORT: "0", STRIPE_WEBHOOK_SECRET: SECRET, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -33,8 +34,8 @@ export async function startServerProcess(
   const ready = new Promise<string>((resolve, reject) => {
     const take = (chunk: Buffer) => {
       output += chunk.toString();
-      const url = /"url":"([^"]+)","msg":"ready"/.exec(output)?.[1];
-      if (url !== undefined) resolve(url);
+      const ready = /(?:"url":"([^"]+)",)?"msg":"ready"/.exec(output);
+      if (ready) resolve(ready[1] ?? "");
     };
     child.stdout.on("data", take);
     child.stderr.on("data", take);

@@ -1,0 +1,88 @@
+// Rolling deploys: version N−1 runs on schema N, and work goes on while the schema is migrated under it.
+import { expect, test } from "vitest";
+import { migrate, readMigrations, type Migration } from "../../src/storage/migrate.ts";
+import { createDatabase } from "../support/database.ts";
+import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
+
+const TYPE = "payment_intent.succeeded";
+
+/** A migration as the next version might bring it. */
+async function nextMigration(sql: string, compatibleWith: number): Promise<Migration[]> {
+  const known = await readMigrations();
+  const version = known.at(-1)!.version + 1;
+  return [...known, { version, name: "next", sql, checksum: "next", compatibleWith }];
+}
+
+/** What version 1 sends to make an event's job: it knows none of the columns that came with version 2. */
+const VERSION_1 = `
+with stored as (
+  insert into ukemi.events (id, source, event_id, type, received_at, body_sha256, body_bytes)
+  values (gen_random_uuid(), 'stripe', $1, '${TYPE}', ukemi.now(), '', 2)
+  returning id, received_at
+),
+bodies as (
+  insert into ukemi.event_bodies (event, received_at, body, headers)
+  select id, received_at, convert_to('{"id":"' || $1 || '"}', 'UTF8'), '{}' from stored
+)
+insert into ukemi.jobs (queue, kind, subscription, event, tenant, state, priority, max_attempts, policy, run_at, created_at)
+select s.queue, 'handler', s.name, stored.id, null, 'ready', s.priority, s.max_attempts, s.policy, received_at, received_at
+from stored, ukemi.subscriptions s`;
+
+test("works on the jobs that a receiver of the version before makes", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url);
+  const ran: string[] = [];
+  ukemi.on("stripe", TYPE, ({ event }) => ran.push(event.id));
+  await ukemi.work();
+  await pool.query(VERSION_1, ["evt_old"]);
+  await storeElsewhere(url, ["evt_new"]);
+  const jobs = await untilDrained(pool);
+  expect(jobs.map((job) => job.state)).toEqual(["done", "done"]);
+  expect(ran.toSorted()).toEqual(["evt_new", "evt_old"]);
+});
+
+test("goes on working while the next version migrates the schema, and starts again on it", async () => {
+  const { url, pool } = await createDatabase();
+  await pool.query("create table ledger (event text not null)");
+  const make = () => {
+    const { ukemi } = makeUkemi(url);
+    ukemi.on("stripe", TYPE, async ({ tx, event }) => {
+      await tx.query("insert into ledger values ($1)", [event.id]);
+    });
+    return ukemi;
+  };
+  const before = make();
+  await before.work();
+  const wave = (name: string) =>
+    storeElsewhere(
+      url,
+      Array.from({ length: 50 }, (_, index) => `evt_${name}_${index}`),
+    );
+  await wave("one");
+  const sql = `alter table ukemi.jobs add column region text;
+    alter table ukemi.workers add column region text;
+    create index jobs_by_region on ukemi.jobs (region)`;
+  const migrating = nextMigration(sql, 2).then((known) => migrate(pool, known));
+  await wave("two");
+  await migrating;
+  await wave("three");
+  await untilDrained(pool);
+  const after = make();
+  await after.work();
+  await before.stop();
+  await wave("four");
+  const jobs = await untilDrained(pool);
+  expect(jobs.every((job) => job.state === "done" && job.attempt === 1)).toBe(true);
+  const { rows } = await pool.query(
+    "select count(*)::int as n, count(distinct event)::int as events from ledger",
+  );
+  expect(rows).toEqual([{ n: 200, events: 200 }]);
+});
+
+test("refuses to start on a schema that needs newer code, and says so", async () => {
+  const { url, pool } = await createDatabase();
+  await migrate(pool, await nextMigration("select 1", 3));
+  const { ukemi } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, () => {});
+  await expect(ukemi.work()).rejects.toThrow(/needs code that knows version 3/);
+});
