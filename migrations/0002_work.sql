@@ -13,8 +13,9 @@ create table ukemi.workers (
   version text not null,
   handlers text[] not null,
   queues text[] not null,
-  -- false behind a transaction pooler, where no session can be held: only leases tell then
+  -- false behind a transaction pooler, where no session can be held: only not being heard of tells then
   has_session boolean not null,
+  lease_ms integer not null,
   started_at timestamptz not null default ukemi.now(),
   seen_at timestamptz not null default ukemi.now(),
   -- since when its lock has been seen to be free; a short grace lets a worker that only lost its connection come back
@@ -251,7 +252,8 @@ begin
     left join ukemi.events e on e.id = j.event
     left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
     left join ukemi.job_payloads p on p.job = j.id
-    order by j.priority desc, j.run_at, j.id;
+    -- as they were taken: the last one says where the next claim begins
+    order by array_position(taken, j.id);
 end $$;
 
 -- Lets the next job of each key run where none holds it. Runs after the commit that freed the key or added the job,

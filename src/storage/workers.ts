@@ -20,15 +20,28 @@ export interface NewWorker {
   readonly handlers: readonly string[];
   readonly queues: readonly string[];
   readonly hasSession: boolean;
+  readonly leaseMs: number;
 }
 
 /** Registers a worker. Returns the number that its session locks. */
 export async function registerWorker(client: Queryable, worker: NewWorker): Promise<number> {
   const { rows } = await client.query<{ number: number }>(
-    `insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session)
-     values ($1, $2, $3, $4, $5, $6, $7)
+    `with forgotten as (
+       delete from ukemi.workers where ended_at < ukemi.now() - interval '30 days'
+     )
+     insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
      returning number`,
-    [worker.id, worker.host, worker.pid, worker.version, worker.handlers, worker.queues, worker.hasSession],
+    [
+      worker.id,
+      worker.host,
+      worker.pid,
+      worker.version,
+      worker.handlers,
+      worker.queues,
+      worker.hasSession,
+      worker.leaseMs,
+    ],
   );
   return rows[0]!.number;
 }
@@ -115,17 +128,27 @@ with locks as materialized (
   where l.locktype = 'advisory' and l.classid::bigint = ${WORKER_LOCKS} and l.objsubid = 2 and l.granted
     and l.database = (select d.oid from pg_database d where d.datname = current_database())
 ),
-live as (
-  select w.id, w.missing_since, w.number in (select number from locks) as locked
+looked_at as (
+  -- without a session to look at, one that has not been heard of for a lease is missing
+  select w.id, w.missing_since,
+    case
+      when w.has_session then w.number in (select number from locks)
+      else w.seen_at > ukemi.now() - w.lease_ms * interval '1 ms'
+    end as lives
   from ukemi.workers w
-  where w.ended_at is null and w.has_session
+  where w.ended_at is null
+),
+judged as (
+  select id, lives, missing_since,
+    not lives and missing_since <= ukemi.now() - $1 * interval '1 ms' as is_lost
+  from looked_at
 )
 update ukemi.workers w
-set missing_since = case when live.locked then null else coalesce(live.missing_since, ukemi.now()) end,
-  ended_at = case when not live.locked and live.missing_since <= ukemi.now() - $1 * interval '1 ms' then ukemi.now() end,
-  end_reason = case when not live.locked and live.missing_since <= ukemi.now() - $1 * interval '1 ms' then 'lost' end
-from live
-where w.id = live.id and (not live.locked or live.missing_since is not null)`;
+set missing_since = case when not j.lives then coalesce(j.missing_since, ukemi.now()) end,
+  ended_at = case when j.is_lost then ukemi.now() end,
+  end_reason = case when j.is_lost then 'lost' end
+from judged j
+where w.id = j.id and (not j.lives or j.missing_since is not null)`;
 
 const RESCUE = `
 with gone as (

@@ -104,8 +104,12 @@ async function complete(
 ): Promise<void> {
   crashPoint("work.before_settle");
   const wroteNothing = !transaction.used() && trail.audits.length === 0 && trail.links.size === 0;
-  if (wroteNothing && job.siblings <= 1) await completions.add({ job, attempt: tried() });
-  else {
+  if (wroteNothing && job.siblings <= 1) {
+    await completions.add({ job, attempt: tried() }).catch((error: unknown) => {
+      if (error instanceof LeaseLost) throw error;
+      throw new CommitUnknown("the completion could not be written", { cause: error });
+    });
+  } else {
     await transaction.commit(async (run) => {
       await settleDone(run, job, { trail, attempt: tried(), within: jobSetting(job) });
       crashPoint("work.before_commit");
@@ -181,10 +185,10 @@ async function returnJob(options: ExecuteOptions, job: Job, reason: string, erro
   return { outcome: given === true ? "returned" : "lost", error };
 }
 
-/** The answer to COMMIT was lost. Giving the lease back waits for the commit, and finds the job only if there was none. */
+/** The answer to the commit was lost. Giving the lease back waits for the commit, and finds the job only if there was none. */
 async function resolveUnknown({ job }: HandlerRun, options: ExecuteOptions): Promise<End> {
-  const error = keepError(new CommitUnknown("the answer to COMMIT was lost"));
-  const given = await giveBackOne(options, job, { reason: error.message, delayMs: 0 });
+  const error = keepError(new CommitUnknown("the answer to the commit was lost"));
+  const given = await giveBackOne(options, job, { reason: error.message, delayMs: INFRASTRUCTURE_PAUSE_MS });
   if (given === undefined) return { outcome: "lost", error };
   return given ? { outcome: "returned", error } : { outcome: "done", error };
 }

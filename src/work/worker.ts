@@ -99,6 +99,7 @@ export function createWorker(options: WorkerOptions): Worker {
             version: VERSION,
             handlers: [...options.handlers.keys()],
             queues: [...options.concurrency.keys()],
+            leaseMs: options.leaseMs,
           },
         });
         if (before !== undefined) await endWorker(duties, before, "replaced");

@@ -235,3 +235,18 @@ test("counts a transaction left idle beyond the lease against the handler, not t
   expect((await untilDrained(pool))[0]).toMatchObject({ state: "dead", attempt: 1, death: "exhausted" });
   expect(await entries()).toBe(0);
 });
+
+test("does not burn an attempt where the completion of a handler without tx cannot be written", async () => {
+  const { url, pool } = await withLedger();
+  await pool.query(`create function away() returns trigger language plpgsql as $$
+    begin raise exception 'no space left' using errcode = 'disk_full'; end $$;
+    create trigger away before update on ukemi.jobs for each row
+      when (new.state = 'done') execute function away()`);
+  const { ukemi, lines } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, () => {}, { retry: { retries: 0 } });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => lines().some((line) => line.outcome === "returned"), "a try to be given back");
+  await pool.query("drop trigger away on ukemi.jobs");
+  expect((await untilDrained(pool))[0]).toMatchObject({ state: "done", attempt: 1, recoveries: 0 });
+});
