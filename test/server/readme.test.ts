@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
 import { deliver } from "../support/deliver.ts";
 import { cleanEnv, SECRET } from "../support/server.ts";
+import { untilDrained } from "../support/work.ts";
 
 test("the README's program receives an event, answers by itself, and ends on SIGTERM", async () => {
   const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
@@ -30,8 +31,10 @@ test("the README's program receives an event, answers by itself, and ends on SIG
   });
   expect(await deliver(`http://127.0.0.1:${port}`, "evt_1")).toMatchObject({ status: 204, duplicate: false });
   expect(await deliver(`http://127.0.0.1:${port}`, "evt_1")).toMatchObject({ status: 204, duplicate: true });
+  await untilDrained(pool);
   const { rows } = await pool.query("select event_id, status from ukemi.webhook_events");
-  expect(rows).toEqual([{ event_id: "evt_1", status: "unrouted" }]);
+  expect(rows).toEqual([{ event_id: "evt_1", status: "success" }]);
+  expect((await pool.query("select from payments")).rowCount).toBe(1);
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
 });
