@@ -1,15 +1,19 @@
 // A worker's presence: a session of its own that does nothing but hold a lock and listen for news of work.
 import { inTime } from "../clock.ts";
 import { connect, type Connection } from "./postgres.ts";
-import { registerWorker, WORKER_LOCKS, type NewWorker } from "./workers.ts";
+import type { Lease } from "./claim.ts";
+import { extendLeases, registerWorker, WORKER_LOCKS, type NewWorker } from "./workers.ts";
 
 /** The channel on which processes tell each other of new work; the payload is a queue's name. */
 export const CHANNEL = "ukemi_work";
 
 /** A registered worker. */
 export interface Presence {
-  /** Rejects where the session does not answer in time. */
-  ping(timeoutMs: number): Promise<void>;
+  /**
+   * Says that the worker lives, and extends its leases: over this session, so that no other work can hold it up.
+   * Returns the ids that are still ours. A session that does not answer in time is cut.
+   */
+  extend(leases: readonly Lease[], timeoutMs: number): Promise<ReadonlySet<string>>;
   /** Calls back once when the session is lost: the lock is free then, and others will take our jobs. */
   onLost(callback: () => void): void;
   close(): Promise<void>;
@@ -40,8 +44,9 @@ export async function register(options: PresenceOptions): Promise<Presence> {
   session.onNotification((payload) => options.onNews(payload));
   return {
     onLost: session.onLost,
-    async ping(timeoutMs) {
-      await inTime(session.query("select 1"), timeoutMs, () => {
+    extend(leases, timeoutMs) {
+      const { id, leaseMs } = options.worker;
+      return inTime(extendLeases(session, id, leases, leaseMs), timeoutMs, () => {
         session.destroy();
         throw new Error("the session did not answer");
       });

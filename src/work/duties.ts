@@ -4,7 +4,7 @@ import { moveDue, promoteStranded } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import type { Presence } from "../storage/presence.ts";
-import { extendLeases, holdsRescueLock, rescueJobs, type Rescued } from "../storage/workers.ts";
+import { holdsRescueLock, rescueJobs, type Rescued } from "../storage/workers.ts";
 import type { Running } from "./running.ts";
 import type { Tell } from "./worker.ts";
 
@@ -22,7 +22,9 @@ export interface DutyOptions {
 }
 
 const HEARTBEATS_PER_LEASE = 6;
-const PING_TIMEOUT_MS = 5000;
+/** A session that is silent for so long is given up; the leases have time left then. */
+const SILENCE_PART = 1 / 2;
+const SILENCE_MS_MAX = 10_000;
 const RESCUE_MS = 400;
 const STRANDED_MS = 2000;
 
@@ -53,21 +55,17 @@ export async function runDuties(options: DutyOptions, ended: AbortSignal): Promi
 
 /** Our own clock has the last word: where the database could not be asked in time, the lease counts as lost. */
 async function extend(options: DutyOptions): Promise<number> {
-  const { running, worker, duties, leaseMs, tell } = options;
+  const { running, worker, leaseMs, tell } = options;
   const lapsed = running.stopLapsed();
   if (lapsed.length > 0)
     tell("warn", "leases lapsed: the database could not be reached", { jobs: lapsed.length });
-  const pauseMs = leaseMs / HEARTBEATS_PER_LEASE;
   const leases = running.leases();
   const askedAt = steadyMs();
-  const [kept] = await Promise.all([
-    extendLeases(duties, worker, leases, leaseMs),
-    options.presence.ping(Math.min(PING_TIMEOUT_MS, pauseMs)),
-  ]);
+  const kept = await options.presence.extend(leases, Math.min(SILENCE_MS_MAX, leaseMs * SILENCE_PART));
   for (const job of running.extended(leases, kept, askedAt)) {
     tell("warn", "a lease was lost: its handler is stopped", { job: job.id, handler: job.handler, worker });
   }
-  return pauseMs;
+  return leaseMs / HEARTBEATS_PER_LEASE;
 }
 
 async function makeReady({ duties, pollMs, onReady }: DutyOptions): Promise<number> {

@@ -102,7 +102,12 @@ export function createWorker(options: WorkerOptions): Worker {
             leaseMs: options.leaseMs,
           },
         });
-        if (before !== undefined) await endWorker(duties, before, "replaced");
+        if (before !== undefined) {
+          await endWorker(duties, before, "replaced").catch(async (error: unknown) => {
+            await presence.close().catch(() => {}); // the next try registers once more
+            throw error;
+          });
+        }
         return { id, presence };
       } catch (error) {
         if (failures === 0 && before === undefined) throw error; // the start says what is wrong; later ones try on
