@@ -107,3 +107,46 @@ test("terminal, retryAfter and notYet do what they say", async () => {
   });
   expect(await readJobs(pool)).toHaveLength(4);
 });
+
+test("an alert hook that throws hurts nobody", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi, lines } = makeUkemi(url, {
+    onAlert() {
+      throw new Error("the pager is broken");
+    },
+  });
+  ukemi.on("stripe", "payment_intent.succeeded", () => {
+    throw terminal("never");
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1", "evt_2"]);
+  const jobs = await untilDrained(pool);
+  expect(jobs.map((job) => job.death)).toEqual(["terminal", "terminal"]);
+  const messages = lines().map((line) => line.msg);
+  expect(messages.filter((message) => message === "dead letter")).toHaveLength(2);
+  expect(messages.filter((message) => message === "onAlert failed")).toHaveLength(2);
+});
+
+test("gives every try a step of the trace in which the event came", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url);
+  const traceId = "0af7651916cd43dd8448eb211c80319c";
+  const seen: string[] = [];
+  ukemi.on(
+    "stripe",
+    "payment_intent.succeeded",
+    ({ traceparent, job }) => {
+      seen.push(traceparent);
+      if (job.attempt === 1) throw new Error("once");
+    },
+    { retry: { retries: 1, delaysMs: [10] } },
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"], { traceparent: `00-${traceId}-b7ad6b7169203331-01` });
+  await untilDrained(pool);
+  expect(seen).toHaveLength(2);
+  expect(new Set(seen).size).toBe(2);
+  for (const traceparent of seen) expect(traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
+  const { rows } = await pool.query("select distinct trace_id from ukemi.attempts");
+  expect(rows).toEqual([{ trace_id: traceId }]);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { createSlots } from "./slots.ts";
+
+test("counts by queue, and says when one is free", () => {
+  const freed: string[] = [];
+  const slots = createSlots(
+    new Map([
+      ["a", 2],
+      ["b", 1],
+    ]),
+    (queue) => freed.push(queue),
+  );
+  slots.take("a", 2);
+  expect([slots.free("a"), slots.free("b"), slots.free("unknown")]).toEqual([0, 1, 0]);
+  slots.release("a", 1);
+  expect(slots.free("a")).toBe(1);
+  expect(freed).toEqual(["a"]);
+});
+
+test("closes for one that must run alone: nothing starts, and it waits for what runs", async () => {
+  const freed: string[] = [];
+  const slots = createSlots(new Map([["a", 2]]), (queue) => freed.push(queue));
+  slots.take("a", 1);
+  let alone = false;
+  const closed = slots.close().then(() => (alone = true));
+  expect(slots.free("a")).toBe(0);
+  await Promise.resolve();
+  expect(alone).toBe(false);
+  slots.release("a", 1);
+  await closed;
+  expect(slots.free("a")).toBe(0);
+  slots.reopen();
+  expect(slots.free("a")).toBe(2);
+  expect(freed).toContain("a");
+});
