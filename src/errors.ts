@@ -111,6 +111,12 @@ export const catalogue = {
     retryable: true,
     remedy: "Send it again after Retry-After; look at ukemi_inbox_commit_duration_seconds.",
   },
+  contended: {
+    status: 503,
+    title: "Somebody else holds what this needs",
+    retryable: true,
+    remedy: "Try again in a moment; `select * from pg_locks where not granted` shows who waits for whom.",
+  },
   stopping: {
     status: 503,
     title: "The server is shutting down",

@@ -30,6 +30,9 @@ export type { SqlClient } from "./storage/enqueue.ts";
 export type { HandlerTransaction } from "./storage/handler-transaction.ts";
 export type { Alert } from "./observe/alerts.ts";
 
+export type { Operate } from "./operate/operate.ts";
+export type { DeadLetters, DeadResult } from "./operate/dead.ts";
+
 export { stripe } from "./sources/stripe.ts";
 export type { StripeOptions } from "./sources/stripe.ts";
 export { standardWebhooks } from "./sources/standard-webhooks.ts";

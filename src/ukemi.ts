@@ -15,6 +15,7 @@ import { createReceive, type OpenSource } from "./inbox/receive.ts";
 import { createAlerts, type Alert } from "./observe/alerts.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
+import { createOperate, type Operate } from "./operate/operate.ts";
 import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
@@ -87,6 +88,8 @@ export interface Ukemi<S extends Sources = Sources> {
    * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
    */
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  /** What an operator does: dead letters, routing, queues, handlers. */
+  readonly operate: Operate;
   /** Registers the handlers and works on their jobs, until it is stopped. */
   work(): Promise<Working>;
   /** Opens the store and checks it, or throws an error that says what to do. The first delivery does it too. */
@@ -196,6 +199,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
     task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
     enqueue: work.enqueue,
+    operate: createOperate({ open: async () => (await keeper.open()).pool }),
     async work() {
       await work.start();
       return { stop: work.stopWorker };

@@ -2,9 +2,13 @@
 import { Command } from "commander";
 import { UkemiError } from "../errors.ts";
 import { VERSION } from "../version.ts";
+import { deadCommand } from "./commands/dead.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { eventsCommand } from "./commands/events.ts";
+import { handlersCommand } from "./commands/handlers.ts";
 import { migrateCommand } from "./commands/migrate.ts";
+import { queuesCommand } from "./commands/queues.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { workCommand } from "./commands/work.ts";
@@ -19,10 +23,27 @@ export function createProgram(): Command {
     .helpCommand(false)
     .showSuggestionAfterError()
     .showHelpAfterError("(ukemi --help lists the commands)");
-  for (const command of [devCommand, serveCommand, workCommand, migrateCommand, doctorCommand, sendCommand]) {
-    program.addCommand(command().helpOption("-h, --help", "Show this help.").exitOverride());
-  }
+  const commands = [
+    devCommand,
+    serveCommand,
+    workCommand,
+    migrateCommand,
+    doctorCommand,
+    sendCommand,
+    deadCommand,
+    eventsCommand,
+    queuesCommand,
+    handlersCommand,
+  ];
+  for (const command of commands) program.addCommand(prepare(command()));
   return program.exitOverride();
+}
+
+/** What every command has in common, and those below it. */
+function prepare(command: Command): Command {
+  command.helpOption("-h, --help", "Show this help.").helpCommand(false).exitOverride();
+  for (const part of command.commands) prepare(part);
+  return command;
 }
 
 function report(error: unknown): number {

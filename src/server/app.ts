@@ -8,7 +8,9 @@ import { describeFault, classifyFault } from "../storage/faults.ts";
 import type { Ukemi } from "../ukemi.ts";
 import { readWithin } from "../storage/postgres.ts";
 import { requireToken, requireTokenOrLocal } from "./auth.ts";
+import { deadRoutes } from "./routes/dead.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { queueRoutes } from "./routes/queues.ts";
 
 type Variables = { requestId: string };
 
@@ -57,11 +59,15 @@ export function createApp(ukemi: Ukemi, isStopping: () => boolean): Hono<{ Varia
     "/api/v1/events",
     eventRoutes((work) => readWithin(ukemi.store().pool, READ_TIMEOUT_MS, work)),
   );
+  const { operate } = ukemi;
+  const actor = ukemi.settings.adminToken === undefined ? "api:local" : "api:admin";
+  app.route("/api/v1/dead", deadRoutes(operate.dead, actor));
+  app.route("/api/v1/queues", queueRoutes(operate.queues, actor));
 
   app.notFound((context) => {
-    const wrongMethod = context.req.method !== "GET" && isKnownPath(context.req.path);
-    return wrongMethod
-      ? toResponse(problem("method_not_allowed", context.get("requestId"), { headers: { allow: "GET" } }))
+    const allow = allowedMethod(context.req.path);
+    return allow !== undefined && allow !== context.req.method
+      ? toResponse(problem("method_not_allowed", context.get("requestId"), { headers: { allow } }))
       : toResponse(problem("not_found", context.get("requestId")));
   });
   app.onError((error, context) => toResponse(toProblem(error, context.get("requestId"), ukemi)));
@@ -87,8 +93,13 @@ function toResponse(answer: Answer): Response {
   return new Response(answer.body, { status: answer.status, headers: answer.headers });
 }
 
-function isKnownPath(path: string): boolean {
-  return ["/healthz", "/readyz", "/metrics"].includes(path) || path.startsWith("/api/v1/events");
+const GET_PATH = /^\/(?:healthz|readyz|metrics|api\/v1\/(?:events.*|dead(?:\/(?:groups|\d+))?|queues))$/;
+const POST_PATH = /^\/api\/v1\/(?:dead\/(?:replay|drop)|queues\/[^/]+\/(?:pause|resume))$/;
+
+/** The one method of a path that is there; undefined where it is not. */
+function allowedMethod(path: string): string | undefined {
+  if (POST_PATH.test(path)) return "POST";
+  return GET_PATH.test(path) ? "GET" : undefined;
 }
 
 function routeOf(path: string): string {

@@ -80,7 +80,8 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
   if (filter.type !== undefined) add("e.type = ?", filter.type);
   if (filter.tenant !== undefined) add("e.tenant = ?", filter.tenant);
   if (filter.ref !== undefined) add("e.id in (select event from ukemi.event_refs where ref = ?)", filter.ref);
-  if (filter.status === "pending") where.push(`o.event is null and e.id in (${UNFINISHED})`);
+  if (filter.status === "pending")
+    where.push(`coalesce(o.status, 'pending') = 'pending' and e.id in (${UNFINISHED})`);
   else if (filter.status !== undefined) add("o.status = ?", filter.status);
   if (filter.since) {
     add("e.id >= ?", uuidv7Floor(filter.since.getTime() - ID_SLACK_MS));

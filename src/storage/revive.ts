@@ -1,4 +1,5 @@
 // Bringing dead letters back: a sender's resend does it once, an operator as often as they like.
+import { REFS } from "./dead-filter.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** A dead job that a resend of its event brings back: once, and not where no retry can help. */
@@ -18,12 +19,21 @@ outcomes as (
   set status = 'pending', processed_at = null, error_message = null
   from revived
   where o.event = revived.event
+    -- another job of the event that stays dead keeps it failed
+    and not exists (
+      select from ukemi.jobs d
+      where d.event = o.event and d.state = 'dead' and d.id not in (select id from revived)
+    )
 ),
 audits as (
   insert into ukemi.audit_log (actor, role, action, target, tenant, details)
-  select 'sender', 'system', 'job.revived', id::text, tenant,
-    jsonb_build_object('event', event, 'handler', subscription, 'reason', 'the sender sent the event again')
+  select 'sender', 'system', 'job.revived', revived.id::text, revived.tenant,
+    jsonb_build_object(
+      'reason', 'the sender sent the event again', 'handler', subscription, 'event', e.id, 'event_id', e.event_id,
+      'type', e.type, 'refs', ${REFS}
+    )
   from revived
+  join ukemi.events e on e.id = revived.event
 )
 select distinct queue from revived`;
 

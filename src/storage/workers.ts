@@ -58,11 +58,16 @@ export async function endWorker(
        set ended_at = ukemi.now(), end_reason = $2
        where id = $1 and ended_at is null
      ),
+     held as (
+       -- a row that is locked is being settled at this moment: if that fails, whoever looks for lost jobs finds it
+       select id from ukemi.jobs where worker = $1 and state = 'running' for update skip locked
+     ),
      given as (
-       update ukemi.jobs
+       update ukemi.jobs j
        set state = 'ready', lease_until = null, lease_token = null, worker = null
-       where worker = $1 and state = 'running'
-       returning id, attempt, started_at
+       from held
+       where j.id = held.id
+       returning j.id, j.attempt, j.started_at
      )
      insert into ukemi.attempts (job, number, outcome, error_class, error_message, started_at, worker)
      select id, attempt + 1, 'returned', 'Returned',
@@ -156,8 +161,11 @@ with gone as (
   from ukemi.jobs j
   where j.state = 'running'
     and (
-      j.lease_until < ukemi.now()
-      or exists (select from ukemi.workers w where w.id = j.worker and w.ended_at is not null)
+      exists (select from ukemi.workers w where w.id = j.worker and w.ended_at is not null)
+      or j.lease_until < ukemi.now() and not exists (
+        -- it was just missed and may come back: after a time without the database every lease has lapsed
+        select from ukemi.workers w where w.id = j.worker and w.ended_at is null and w.missing_since is not null
+      )
     )
   order by j.lease_until
   limit 500

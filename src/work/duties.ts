@@ -18,6 +18,8 @@ export interface DutyOptions {
   /** Work has become ready in these queues, for us and for others. */
   readonly onReady: (queues: readonly string[]) => void;
   readonly onRescue: (rescued: Rescued) => void;
+  /** Jobs that must run alone are there. */
+  readonly wakeAlone: () => void;
   readonly tell: Tell;
 }
 
@@ -75,11 +77,13 @@ async function makeReady({ duties, pollMs, onReady }: DutyOptions): Promise<numb
 }
 
 /** One process at a time looks for the dead; the others need not. */
-async function rescue({ duties, onRescue, onReady }: DutyOptions): Promise<number> {
+async function rescue({ duties, onRescue, onReady, wakeAlone }: DutyOptions): Promise<number> {
   const rescued = await transaction(duties, async (client) =>
     (await holdsRescueLock(client)) ? rescueJobs(client) : [],
   );
   for (const job of rescued) onRescue(job);
-  if (rescued.length > 0) onReady([...new Set(rescued.map((job) => job.queue))]);
+  if (rescued.length === 0) return RESCUE_MS;
+  onReady([...new Set(rescued.map((job) => job.queue))]);
+  wakeAlone();
   return RESCUE_MS;
 }

@@ -5,7 +5,7 @@ import { promoteKeys } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
 import { uuidv7 } from "../storage/ids.ts";
 import type { Pool } from "../storage/postgres.ts";
-import { giveBack, giveBackClaim, settleManyDone } from "../storage/settle.ts";
+import { giveBackClaim, settleManyDone } from "../storage/settle.ts";
 import { createCompletions } from "./completions.ts";
 import { execute, type ExecuteOptions } from "./execute.ts";
 import { createReturns } from "./returns.ts";
@@ -41,9 +41,7 @@ export interface Floor {
   claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "after">): Promise<Claimed>;
   /** Runs a job in a slot that was taken for it, and frees the slot. Never rejects. */
   run(job: Job, askedAt: number): Promise<void>;
-  /** Gives back jobs that were not started. */
-  giveBack(jobs: readonly Job[]): void;
-  /** Gives back whatever was claimed under the token: the answer was lost. */
+  /** Gives back whatever was claimed under the token and not started: the answer was lost, or it came too late. */
   giveBackClaim(token: string): void;
   /** Gives up what could not be given back yet: its leases will lapse. */
   giveUp(): void;
@@ -69,7 +67,7 @@ export function createFloor(options: FloorOptions): Floor {
   };
   const handlersOf = (queue: string) =>
     [...handlers.values()].flatMap((handler) => (handler.queue === queue ? handler.name : []));
-  const giveBackLost = (token: string) => void returns.until(() => giveBackClaim(duties, worker, token));
+  const returnClaim = (token: string) => void returns.until(() => giveBackClaim(duties, worker, token));
 
   /** The next job of the key may run. Where this fails, the sweep finds it. */
   async function freeKey(queue: string, key: string): Promise<void> {
@@ -94,7 +92,7 @@ export function createFloor(options: FloorOptions): Floor {
         return { jobs: await claimJobs(duties, { ...request, ...mine }), askedAt };
       } catch (error) {
         tell("warn", "claiming jobs failed", { queue: request.queue, error: describeFault(error) });
-        giveBackLost(token);
+        returnClaim(token);
         await sleep(FAULT_PAUSE_MS);
         return { jobs: [], askedAt };
       }
@@ -111,12 +109,7 @@ export function createFloor(options: FloorOptions): Floor {
         slots.release(job.queue, 1);
       }
     },
-    giveBack(jobs) {
-      if (jobs.length === 0) return;
-      const back = { reason: "the worker was stopped", delayMs: 0 };
-      void returns.until(async () => void (await giveBack(duties, jobs, back)));
-    },
-    giveBackClaim: giveBackLost,
+    giveBackClaim: returnClaim,
     giveUp: returns.stop,
   };
 }

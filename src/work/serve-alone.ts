@@ -2,35 +2,51 @@
 import { crashPoint } from "../crash-point.ts";
 import { sleep, steadyMs } from "../clock.ts";
 import { startAlone, type Job } from "../storage/claim.ts";
+import type { Bell } from "./bell.ts";
 import type { Floor } from "./floor.ts";
 
 /** After a job that ran alone the others get their turn before the next. */
 const PAUSE_MS = 50;
 
+/** A killed worker's jobs must run elsewhere within seconds, whatever the others' polling. */
+const POLL_MS_MAX = 1000;
+
+/** How long its neighbours may take to finish. Those that take longer run beside it: it must not wait for ever. */
+const PATIENCE_MS = 1500;
+
 const NOWHERE = { tenant: "", handler: "" };
+
+export interface AloneOptions {
+  readonly queues: readonly string[];
+  readonly pollMs: number;
+  /** Rings when jobs were taken over. */
+  readonly bell: Bell;
+}
 
 /** Looks into every queue until the signal fires. Never rejects. */
 export async function serveAlone(
   floor: Floor,
-  options: { readonly queues: readonly string[]; readonly pollMs: number },
+  { queues, pollMs, bell }: AloneOptions,
   over: AbortSignal,
 ): Promise<void> {
+  over.addEventListener("abort", () => bell.ring(), { once: true });
   while (!over.aborted) {
     let found = false;
-    for (const queue of options.queues) {
+    for (const queue of queues) {
       if (over.aborted) break;
       const { jobs, askedAt } = await floor.claim({ queue, most: 1, alone: true, after: NOWHERE });
       if (jobs[0]) await runAlone(floor, jobs[0], askedAt, over);
       found ||= jobs.length > 0;
     }
-    await sleep(found ? PAUSE_MS : options.pollMs, over);
+    if (found) await sleep(PAUSE_MS, over);
+    else await bell.wait(Math.min(pollMs, POLL_MS_MAX));
   }
 }
 
 async function runAlone(floor: Floor, job: Job, askedAt: number, over: AbortSignal): Promise<void> {
   const { running, slots, duties, leaseMs } = floor;
   const waiting = running.add(job, askedAt); // its lease is kept alive while its neighbours finish
-  await slots.close();
+  await Promise.race([slots.close(), sleep(PATIENCE_MS, over)]);
   running.remove(waiting);
   try {
     const startsAt = steadyMs();
@@ -38,7 +54,7 @@ async function runAlone(floor: Floor, job: Job, askedAt: number, over: AbortSign
       !over.aborted &&
       !waiting.stop.signal.aborted &&
       (await startAlone(duties, job, leaseMs).catch(() => false));
-    if (!mayRun) return floor.giveBack([job]);
+    if (!mayRun) return floor.giveBackClaim(job.token);
     crashPoint("work.alone");
     slots.take(job.queue, 1);
     await floor.run(job, startsAt);

@@ -20,7 +20,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
   let exhausted = false; // the last claim found less than it asked for, and there was no news since
 
   async function serve(over: AbortSignal): Promise<void> {
-    const { slots, claim, run, giveBack } = floor();
+    const { slots, claim, run, giveBackClaim } = floor();
     let after: Cursor = { tenant: "", handler: "" };
     const onOver = () => bell.ring();
     over.addEventListener("abort", onOver);
@@ -36,8 +36,8 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         if (last) after = { tenant: last.tenant ?? "", handler: last.handler };
         if (jobs.length === most) exhausted = false;
         slots.release(queue, over.aborted ? most : most - jobs.length);
-        if (over.aborted) giveBack(jobs);
-        else for (const job of jobs) void run(job, askedAt);
+        if (over.aborted && jobs[0]) giveBackClaim(jobs[0].token);
+        if (!over.aborted) for (const job of jobs) void run(job, askedAt);
       }
       // a slot that becomes free rings where there may be more
       if (!over.aborted) await bell.wait(pollMs);

@@ -1,4 +1,5 @@
 // A shift: what a worker does between registering and the end of its session. Every queue is served, on one floor.
+import { createBell } from "./bell.ts";
 import { createFloor, type FloorOptions } from "./floor.ts";
 import { makeOffer, type Offer } from "./offer.ts";
 import type { Running, StopReason } from "./running.ts";
@@ -12,6 +13,8 @@ export interface Shift {
   run(): Promise<void>;
   /** There may be work in the queue. */
   wake(queue: string): void;
+  /** Jobs were taken over from a worker that is gone. */
+  wakeAlone(): void;
   offer(): Offer | undefined;
   /** Starts nothing more. */
   close(): void;
@@ -23,6 +26,7 @@ export interface Shift {
 
 export function createShift(options: Omit<FloorOptions, "onFree" | "onNews">): Shift {
   const over = new AbortController();
+  const aloneBell = createBell();
   const queues = [...options.concurrency.keys()];
   const servers = new Map(
     queues.map((queue) => [queue, createQueueServer(queue, options.pollMs, () => floor)]),
@@ -38,10 +42,11 @@ export function createShift(options: Omit<FloorOptions, "onFree" | "onNews">): S
     worker: options.worker,
     running: floor.running,
     wake,
+    wakeAlone: aloneBell.ring,
     async run() {
       await Promise.all([
         ...[...servers.values()].map((server) => server.serve(over.signal)),
-        serveAlone(floor, { queues, pollMs: options.pollMs }, over.signal),
+        serveAlone(floor, { queues, pollMs: options.pollMs, bell: aloneBell }, over.signal),
       ]);
     },
     offer() {

@@ -129,10 +129,10 @@ export function createWorker(options: WorkerOptions): Worker {
       shift = current;
       const over = new AbortController();
       const lost = new Promise<void>((resolve) => presence.onLost(resolve)).then(() => over.abort());
-      const { running } = current;
+      const { running, wakeAlone } = current;
       ends.push(
         current.run(),
-        runDuties({ ...options, ...pools, worker: id, presence, running }, over.signal),
+        runDuties({ ...options, ...pools, worker: id, presence, running, wakeAlone }, over.signal),
       );
       options.tell("info", "worker started", { worker: id });
       await Promise.race([lost, stopAsked]);

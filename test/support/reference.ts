@@ -93,10 +93,18 @@ function cli(): string {
       ["flag", "meaning"],
       command.options.map((option) => [code(option.flags), option.description]),
     );
-  const commands = program.commands.map((command) => {
-    const args = command.registeredArguments.map((argument) => ` [${argument.name()}]`).join("");
-    return `## ukemi ${command.name()}${args}\n\n${command.description()}\n\n${flags(command)}`;
-  });
+  const describe = (command: Command, path: string): string[] => {
+    const args = command.registeredArguments.map((argument) =>
+      argument.required ? ` <${argument.name()}>` : ` [${argument.name()}]`,
+    );
+    const name = `${path} ${command.name()}`;
+    const own = command.options.length === 0 ? [] : [flags(command)];
+    return [
+      [`## ${name}${args.join("")}`, command.description(), ...own].join("\n\n"),
+      ...command.commands.flatMap((part) => describe(part, name)),
+    ];
+  };
+  const commands = program.commands.flatMap((command) => describe(command, "ukemi"));
   return page(
     "Command line",
     "`--help` works on every command. Exit codes: 0 done, 1 failed, 2 wrong flag, argument or option. In brackets: the environment variable that does the same.",

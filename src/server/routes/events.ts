@@ -10,9 +10,7 @@ import {
 } from "../../storage/event-list.ts";
 import { isUuid } from "../../storage/ids.ts";
 import type { Queryable } from "../../storage/postgres.ts";
-
-const LIMIT_MAX = 200;
-const LIMIT_DEFAULT = 50;
+import { LIMIT_DEFAULT, readLimit, readTime, requireKnown, wrong } from "../parameters.ts";
 
 /** Every query parameter of the list. */
 export const EVENT_PARAMETERS = [
@@ -49,14 +47,7 @@ export function eventRoutes(read: Read): Hono {
 }
 
 function readFilter(query: Readonly<Record<string, string>>): EventFilter {
-  for (const name of Object.keys(query)) {
-    if (!(EVENT_PARAMETERS as readonly string[]).includes(name)) {
-      throw wrong(name, `is not known; known are ${EVENT_PARAMETERS.join(", ")}`);
-    }
-  }
-  for (const [name, value] of Object.entries(query)) {
-    if (value.includes("\u0000")) throw wrong(name, "must not contain a NUL character");
-  }
+  requireKnown(query, EVENT_PARAMETERS);
   const { source, type, ref, tenant, status, since, until, limit, cursor } = query;
   return {
     limit: limit === undefined ? LIMIT_DEFAULT : readLimit(limit),
@@ -71,36 +62,13 @@ function readFilter(query: Readonly<Record<string, string>>): EventFilter {
   };
 }
 
-function readLimit(text: string): number {
-  const limit = Number(text);
-  if (!/^\d{1,3}$/.test(text) || limit < 1 || limit > LIMIT_MAX) {
-    throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
-  }
-  return limit;
-}
-
 function readStatus(text: string): EventStatus {
   const status = EVENT_STATUSES.find((item) => item === text);
   if (!status) throw wrong("status", `must be one of ${EVENT_STATUSES.join(", ")}`);
   return status;
 }
 
-function readTime(name: string, text: string): Date {
-  const time = new Date(text);
-  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(time.getTime())) {
-    throw wrong(name, "must be a time in ISO 8601, such as 2026-11-15T09:00:00Z");
-  }
-  return time;
-}
-
 function readCursor(text: string): string {
   if (!isUuid(text)) throw wrong("cursor", "must be the cursor of an earlier answer");
   return text;
-}
-
-function wrong(name: string, expectation: string): UkemiError {
-  return new UkemiError(
-    "invalid_parameter",
-    `The parameter ${JSON.stringify(name.slice(0, 64))} ${expectation}.`,
-  );
 }

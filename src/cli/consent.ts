@@ -1,0 +1,99 @@
+// Before anything is changed: a reason, a look at what would happen, and a yes.
+import { createInterface } from "node:readline/promises";
+import type { Command } from "commander";
+import { UkemiError } from "../errors.ts";
+import { EXIT } from "./exit.ts";
+
+/** The flags of every command that changes something. */
+export interface ChangeFlags {
+  readonly reason?: string;
+  readonly yes?: boolean;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** Adds the flags of a change to a command. */
+export function withChangeFlags(command: Command): Command {
+  return command
+    .option("--reason <text>", "Why: kept in the audit with your name. Needed unless --dry-run.")
+    .option("--dry-run", "Show what would happen, and change nothing.")
+    .option("--yes", "Go ahead without asking.")
+    .option("--json", "Print JSON.");
+}
+
+/** The reason that was given; a dry run needs none. */
+export function reasonOf({ reason, dryRun }: ChangeFlags): string {
+  if (reason !== undefined && reason.trim() !== "") return reason;
+  if (dryRun) return "";
+  throw new UkemiError(
+    "invalid_option",
+    "--reason must say why: it is kept in the audit. (--dry-run needs none.)",
+  );
+}
+
+/** What a change would touch, in words and for --json. */
+export interface Previewed {
+  readonly preview: unknown;
+  readonly words: string;
+  /** False where there is nothing to do. */
+  readonly any: boolean;
+  /** Such as "Replay 12 dead letters?". */
+  readonly question: string;
+}
+
+/** What was done, in words and for --json. */
+export interface Done {
+  readonly result: unknown;
+  readonly words: string;
+  /** True where something that was asked for could not be done. */
+  readonly failed?: boolean;
+}
+
+/** Shows the preview, asks, acts, and says what was done. */
+export async function changeWithConsent(
+  flags: ChangeFlags,
+  previewed: Previewed,
+  act: () => Promise<Done>,
+): Promise<void> {
+  const { preview, words, any, question } = previewed;
+  if (!flags.json) process.stdout.write(`${words}\n`);
+  if (flags.dryRun || !any) return void (flags.json && print({ preview }));
+  if (!flags.yes && !(await agrees(question))) {
+    if (flags.json) print({ preview });
+    const how = process.stdin.isTTY ? "" : " Add --yes to go ahead.";
+    process.stderr.write(`ukemi: nothing was changed.${how}\n`);
+    process.exitCode = EXIT.failure;
+    return;
+  }
+  const done = await act();
+  if (flags.json) print({ preview, result: done.result });
+  else process.stdout.write(`${done.words}\n`);
+  if (done.failed) process.exitCode = EXIT.failure;
+}
+
+function print(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+/** Asks a person; nobody there means no. */
+async function agrees(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) return false;
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await new Promise<string>((resolve) => {
+      asking.once("close", () => resolve("")); // Ctrl-C and Ctrl-D mean no
+      void asking.question(`${question} [y/N] `).then(resolve, () => resolve(""));
+    });
+    return /^y(?:es)?$/i.test(answer.trim());
+  } finally {
+    asking.close();
+  }
+}
+
+/** A signal that Ctrl-C sets off: a change of many then stops after the batch that is under way. */
+export function stopOnInterrupt(): { readonly signal: AbortSignal; release(): void } {
+  const stop = new AbortController();
+  const onInterrupt = () => stop.abort();
+  process.once("SIGINT", onInterrupt);
+  return { signal: stop.signal, release: () => void process.off("SIGINT", onInterrupt) };
+}

@@ -1,0 +1,45 @@
+// Tables fit the terminal, and nothing from elsewhere can play tricks with it.
+import { expect, test } from "vitest";
+import { table } from "./table.ts";
+import { widthOf } from "./width.ts";
+
+test("lines up columns under their names", () => {
+  expect(
+    table([
+      { id: "1", name: "one" },
+      { id: "22", name: "" },
+    ]),
+  ).toBe("id  name\n1   one\n22");
+});
+
+test("cuts the widest of the columns that may be cut, and only those", () => {
+  const rows = [{ id: "123456789012345", handler: "h".repeat(40), error: "e".repeat(200) }];
+  for (const width of [60, 80, 200]) {
+    const lines = table(rows, { width, cut: ["handler", "error"] }).split("\n");
+    expect(Math.max(...lines.map(widthOf))).toBe(width);
+    expect(lines[1]).toContain("123456789012345");
+    expect(lines[1]).toMatch(/e…$/);
+  }
+  expect(table(rows, { width: 10, cut: ["error"] })).toContain("h".repeat(40));
+});
+
+test("cuts names in the middle, where they differ least", () => {
+  const rows = [{ handler: "stripe/payment_intent.succeeded" }];
+  expect(table(rows, { width: 20, cut: ["handler"], names: ["handler"] })).toBe(
+    "handler\nstripe/pay…succeeded",
+  );
+});
+
+test("counts characters that take two columns, and those that take none", () => {
+  expect([widthOf("支払い"), widthOf("e\u0301"), widthOf("💥")]).toEqual([6, 1, 2]);
+  const lines = table([{ error: "支払いに失敗しました。".repeat(5), id: "1" }], {
+    width: 40,
+    cut: ["error"],
+  }).split("\n");
+  expect(widthOf(lines[1]!)).toBeLessThanOrEqual(40);
+});
+
+test("lets no control character through", () => {
+  const shown = table([{ error: "red \u001B[31m, up \u001B[A\u0007, over\rwritten\nand \u202Eback" }]);
+  expect(shown.split("\n")[1]).toBe("red  [31m, up  [A , over written and  back");
+});

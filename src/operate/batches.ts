@@ -1,0 +1,55 @@
+// Many changes in small transactions: no lock is held long, and what is done stays done.
+import { sleep } from "../clock.ts";
+import { UkemiError } from "../errors.ts";
+import { promoteKeys, type JobKey } from "../storage/due.ts";
+import { classifyFault } from "../storage/faults.ts";
+import { transaction, type Pool, type Queryable } from "../storage/postgres.ts";
+import { notifyWorkers } from "../storage/presence.ts";
+
+/** How many jobs or events one transaction changes at the most. */
+export const BATCH_ROWS = 200;
+
+/** How far a change of many has come. */
+export interface Progress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** How a change of many is watched and stopped. */
+export interface BatchOptions {
+  readonly onProgress?: (progress: Progress) => void;
+  /** Stops between two batches; what is done stays done. */
+  readonly signal?: AbortSignal;
+}
+
+const TRIES = 5;
+const PAUSE_MS = 50;
+
+/** Runs the work in one transaction; one that met another's lock is tried again. */
+export async function inTransaction<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await transaction(pool, work);
+    } catch (error) {
+      if (classifyFault(error) !== "contention") throw error;
+      if (tries === TRIES) throw new UkemiError("contended", undefined, { cause: error });
+      await sleep(PAUSE_MS * tries);
+    }
+  }
+}
+
+/** Lets the next job of each key run, after the commit that added it. */
+export async function letRun(pool: Pool, keys: readonly JobKey[]): Promise<void> {
+  if (keys.length === 0) return;
+  try {
+    await promoteKeys(pool, keys);
+    await notifyWorkers(pool, [...new Set(keys.map((key) => key.queue))]);
+  } catch {
+    // the commit stands: a worker finds keys that nobody holds by itself, a little later
+  }
+}
+
+/** Cuts a list into batches. */
+export function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += BATCH_ROWS) yield items.slice(start, start + BATCH_ROWS);
+}

@@ -1,0 +1,106 @@
+// Stored events that nobody wanted, given to handlers that came later.
+import { UkemiError } from "../errors.ts";
+import { uuidv7Floor } from "../storage/ids.ts";
+import type { Pool } from "../storage/postgres.ts";
+import {
+  hasHandler,
+  previewRoute,
+  routeBatch,
+  type Routed,
+  type RouteFilter,
+  type RoutePreview,
+  type Routing,
+} from "../storage/route.ts";
+import { BATCH_ROWS, inTransaction, letRun, type BatchOptions } from "./batches.ts";
+import type { Read } from "./dead.ts";
+import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
+
+/** Which unrouted events, and for whom. */
+export interface RouteRequest {
+  /** Received at this time or later. */
+  readonly since: Date;
+  /** Received before this time. @default now */
+  readonly until?: Date;
+  readonly type?: string;
+  /** Only for this handler. @default every handler that wants the event */
+  readonly handler?: string;
+}
+
+/** What routing did. */
+export interface RouteResult {
+  readonly events: number;
+  readonly jobs: number;
+  /** True where it was stopped before the end. */
+  readonly stopped: boolean;
+}
+
+/** What can be done with stored events. */
+export interface StoredEvents {
+  /** Which jobs routing would make. */
+  previewRoute(request: RouteRequest): Promise<RoutePreview>;
+  /** Makes the jobs that the receiver would have made, had the handlers been there. Those that exist are left alone. */
+  route(request: RouteRequest, mandate: Mandate, options?: BatchOptions): Promise<RouteResult>;
+}
+
+const TEXT_MAX = 500;
+
+/** This machine's clock may be behind the database's: "now" must not leave out what has just been received. */
+const AHEAD_MS = 86_400_000;
+
+export function createStoredEvents(open: () => Promise<Pool>, read: Read): StoredEvents {
+  function preview(filter: RouteFilter): Promise<RoutePreview> {
+    return read(async (client) => {
+      if (filter.handler !== undefined && !(await hasHandler(client, filter.handler))) {
+        throw noHandler(filter.handler);
+      }
+      return previewRoute(client, filter);
+    });
+  }
+
+  return {
+    previewRoute: async (request) => preview(readRequest(request)),
+    async route(request, mandate, options = {}) {
+      const filter = readRequest(request);
+      const by = readMandate(mandate);
+      const total = (await preview(filter)).events;
+      const pool = await open();
+      let events = 0;
+      let jobs = 0;
+      let after: string | undefined = uuidv7Floor(0);
+      while (after !== undefined && !options.signal?.aborted) {
+        const routing: Routing = { ...filter, ...by, after, most: BATCH_ROWS };
+        const batch: Routed = await inTransaction(pool, (client) => routeBatch(client, routing));
+        await letRun(pool, batch.keys);
+        events += batch.events;
+        jobs += batch.jobs;
+        after = batch.next;
+        options.onProgress?.({ done: Math.min(events, total), total });
+      }
+      return { events, jobs, stopped: after !== undefined };
+    },
+  };
+}
+
+function readRequest({
+  since,
+  until = new Date(Date.now() + AHEAD_MS),
+  type,
+  handler,
+}: RouteRequest): RouteFilter {
+  for (const [name, time] of Object.entries({ since, until })) {
+    if (!(time instanceof Date) || Number.isNaN(time.getTime())) throw wrong(name, "must be a time");
+  }
+  return {
+    since,
+    until,
+    ...(type === undefined ? {} : { type: readText("type", type, TEXT_MAX) }),
+    ...(handler === undefined ? {} : { handler: readText("handler", handler, TEXT_MAX) }),
+  };
+}
+
+function noHandler(name: string): UkemiError {
+  return new UkemiError(
+    "not_found",
+    `There is no handler named ${JSON.stringify(name)}: \`ukemi handlers\` lists them.`,
+  );
+}

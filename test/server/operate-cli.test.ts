@@ -1,0 +1,270 @@
+// `ukemi dead`, `events route`, `queues` and `handlers` as a person or a script meets them.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
+import { migrateStore } from "../../src/storage/open.ts";
+import { runCli } from "../support/cli.ts";
+import { createDatabase } from "../support/database.ts";
+import { HANDLER, makeDead, readAudit, readOutcomes, register } from "../support/dead.ts";
+import { BIN, cleanEnv } from "../support/server.ts";
+import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
+
+const ACTOR = `cli:${userInfo().username}`;
+
+async function start() {
+  const store = await createDatabase();
+  await register(store.pool);
+  const ukemi = (...args: string[]) => runCli(args, { DATABASE_URL: store.url });
+  return { ...store, ukemi };
+}
+
+async function scratchFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ukemi-cli-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("lists, groups and shows dead letters, as a table and as JSON", async () => {
+  const { ukemi, ...store } = await start();
+  expect((await ukemi("dead", "list")).stdout).toBe("There are no dead letters here.\n");
+  const ids = await makeDead(store, ["evt_1", "evt_2"], { refs: [{ kind: "payment_intent", id: "pi_1" }] });
+  await makeDead(store, ["evt_3"], { errorClass: "RangeError", tenant: "org_1" });
+  const list = await ukemi("dead", "list", "--error-class", "TypeError", "--since", "1h");
+  expect(list).toMatchObject({ code: 0, stderr: "" });
+  expect(list.stdout).toMatch(/^id +died +handler +event +error\n/);
+  expect(list.stdout).toMatch(
+    /\d+ s ago +stripe\/payment_intent.succeeded +evt_1 +TypeError: TypeError of job/,
+  );
+  expect(list.stdout).not.toContain("evt_3");
+  const first = JSON.parse((await ukemi("dead", "list", "--json", "--limit", "2")).stdout) as {
+    items: unknown[];
+    cursor: string;
+  };
+  expect(first.items).toHaveLength(2);
+  const second = await ukemi("dead", "list", "--json", "--limit", "2", "--cursor", first.cursor);
+  expect((JSON.parse(second.stdout) as { items: unknown[] }).items).toHaveLength(1);
+  expect((await ukemi("dead", "list", "--limit", "1")).stdout).toMatch(
+    /There are more: add --cursor \d+\.\d+\n/,
+  );
+  expect((await ukemi("dead", "groups")).stdout).toMatch(/2 +TypeError +stripe\/payment_intent.succeeded/);
+  expect(JSON.parse((await ukemi("dead", "groups", "--json", "--tenant", "org_1")).stdout)).toMatchObject({
+    items: [{ error_class: "RangeError", count: 1 }],
+  });
+  const shown = await ukemi("dead", "show", String(ids.get("evt_1")));
+  expect(shown.stdout).toMatch(/^job +\d+ {2}dead \(exhausted\) since \d{4}-/);
+  expect(shown.stdout).toContain("ref        payment_intent pi_1");
+  expect(shown.stdout).toMatch(/try 4 .* dead\n +TypeError: TypeError of job \d+\n +at there/);
+  const json = await ukemi("dead", "show", String(ids.get("evt_1")), "--json");
+  expect(JSON.parse(json.stdout)).toMatchObject({ event_id: "evt_1", tries: [{ error_stack: "at there" }] });
+  expect(await ukemi("dead", "show", "999999")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("There is no job 999999."),
+  });
+});
+
+test("shows what a replay would do, and does it only when told to", async () => {
+  const { ukemi, ...store } = await start();
+  await makeDead(store, ["evt_1", "evt_2"]);
+  const args = ["dead", "replay", "--error-class", "TypeError"];
+  const dry = await ukemi(...args, "--dry-run");
+  expect(dry.stdout).toMatch(
+    /count +error +handler +workers\n2 +TypeError +stripe\/payment_intent.succeeded +0\n/,
+  );
+  expect(dry.stdout).toContain("2 dead letters would be replayed.");
+  expect(dry.stdout).toContain(`No live worker has ${HANDLER}`);
+  expect(dry).toMatchObject({ code: 0, stderr: "" });
+  const unasked = await ukemi(...args, "--reason", "mended");
+  expect(unasked).toMatchObject({
+    code: 1,
+    stdout: dry.stdout,
+    stderr: "ukemi: nothing was changed. Add --yes to go ahead.\n",
+  });
+  expect(await readOutcomes(store.pool)).toEqual({ evt_1: "failed", evt_2: "failed" });
+  const { ukemi: worker } = makeUkemi(store.url);
+  worker.on("stripe", "payment_intent.succeeded", () => {});
+  await worker.work();
+  const done = await ukemi(...args, "--reason", "mended", "--yes");
+  expect(done).toMatchObject({ code: 0, stdout: expect.stringContaining("Replayed 2 dead letters.") });
+  await untilDrained(store.pool);
+  expect(await readOutcomes(store.pool)).toEqual({ evt_1: "success", evt_2: "success" });
+  expect(await readAudit(store.pool)).toMatchObject([
+    { actor: ACTOR, action: "job.replayed", details: { reason: "mended" } },
+    { actor: ACTOR, action: "job.replayed", details: { reason: "mended" } },
+  ]);
+  const none = await ukemi(...args, "--reason", "mended", "--yes", "--json");
+  expect(JSON.parse(none.stdout)).toEqual({ preview: { count: 0, without_body: 0, groups: [] } });
+  expect(none.code).toBe(0);
+});
+
+test("drops by id, and says which it could not", async () => {
+  const { ukemi, ...store } = await start();
+  const ids = await makeDead(store, ["evt_1"]);
+  const id = String(ids.get("evt_1"));
+  const dropped = await ukemi("dead", "drop", id, "999999", "--reason", "a test", "--yes");
+  expect(dropped.stdout).toContain(
+    "Dropped 1 dead letter, skipped 1.\n  999999 was skipped: there is no such job",
+  );
+  expect(dropped.code).toBe(1);
+  const again = await ukemi("dead", "drop", id, "--reason", "a test", "--yes", "--json");
+  expect(again.code).toBe(1);
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    result: { changed: 0, skips: [{ id: Number(id), reason: "not_dead" }] },
+  });
+});
+
+test.each([
+  [["dead", "replay", "1"], "--reason must say why"],
+  [["dead", "drop", "--all", "--yes"], "--reason must say why"],
+  [["dead", "drop", "--all", "--reason", " "], "--reason must say why"],
+  [["dead", "replay", "--reason", "x"], "Say which: ids"],
+  [["dead", "replay", "1", "--all", "--reason", "x"], "not more than one"],
+  [["dead", "replay", "evt_1", "--reason", "x"], '"evt_1" is not the id of a job'],
+  [["dead", "show"], "missing required argument 'id'"],
+  [["dead", "list", "--since", "yesterday"], "--since must be a time such as"],
+  [["dead", "list", "--limit", "0"], '"limit" must be a whole number'],
+  [["dead", "list", "--cursor", "x"], '"cursor" must be the cursor'],
+  [["dead", "lst"], "unknown command 'lst'"],
+  [["events", "route", "--reason", "x"], "--since must say from when on"],
+  [["events", "route", "--since", "1d"], "--reason must say why"],
+  [["queues", "pause", "--reason", "x"], "missing required argument 'queue'"],
+  [["queues", "pause", "default"], "--reason must say why"],
+  [["handlers", "remove", "nobody", "--reason", "x"], 'no active handler named "nobody"'],
+] as [string[], string][])("ends with 2 and a clear message: %j", async (args, message) => {
+  const { ukemi } = await start();
+  const { code, stderr } = await ukemi(...args);
+  expect(stderr).toContain(message);
+  expect(code).toBe(2);
+});
+
+test("gives stored events to a handler that came later", async () => {
+  const { url, pool } = await createDatabase();
+  await storeElsewhere(url, ["evt_1", "evt_2"]);
+  await register(pool);
+  const route = (...args: string[]) =>
+    runCli(["events", "route", "--since", "1h", ...args], { DATABASE_URL: url });
+  expect((await route("--dry-run")).stdout).toMatch(
+    /jobs +handler +type\n2 +stripe\/payment_intent.succeeded +payment_intent.succeeded\n\n2 jobs would be made for 2 events/,
+  );
+  expect(await route("--reason", "new handler")).toMatchObject({ code: 1 });
+  expect((await route("--reason", "new handler", "--yes")).stdout).toContain("Made 2 jobs for 2 events.");
+  expect((await route("--reason", "new handler", "--yes")).stdout).toBe(
+    "No handler wants an unrouted event of that time.\n",
+  );
+  expect(await route("--handler", "nobody", "--dry-run")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('There is no handler named "nobody"'),
+  });
+});
+
+test("shows queues, pauses and resumes one", async () => {
+  const { ukemi, pool } = await start();
+  expect((await ukemi("queues")).stdout).toMatch(
+    /^queue +paused +ready +scheduled +waiting +running +dead +oldest\ndefault/,
+  );
+  const unasked = await ukemi("queues", "pause", "default", "--reason", "the bank is down");
+  expect(unasked).toMatchObject({ code: 1, stdout: expect.stringContaining("would be paused") });
+  expect(
+    (await ukemi("queues", "pause", "default", "--reason", "the bank is down", "--yes")).stdout,
+  ).toContain("The queue default is paused.");
+  expect((await ukemi("queues", "list")).stdout).toMatch(/default +PAUSED .* the bank is down/);
+  expect(JSON.parse((await ukemi("queues", "--json")).stdout)).toMatchObject({
+    items: [{ name: "default", paused: true, reason: "the bank is down" }],
+  });
+  const odd = await ukemi("queues", "pause", "defualt", "--reason", "x", "--dry-run");
+  expect(odd.stdout).toContain('No handler uses the queue "defualt" yet. Known queues: default.');
+  expect((await ukemi("queues", "resume", "default", "--reason", "it is back", "--yes")).stdout).toContain(
+    "is open.",
+  );
+  expect((await readAudit(pool)).map((row) => [row.actor, row.action])).toEqual([
+    [ACTOR, "queue.paused"],
+    [ACTOR, "queue.resumed"],
+  ]);
+});
+
+test("shows handlers whose jobs nobody runs, and removes one", async () => {
+  const { ukemi, url, pool } = await start();
+  await storeElsewhere(url, ["evt_1"]);
+  const list = await ukemi("handlers");
+  expect(list.stdout).toMatch(/stripe\/payment_intent.succeeded +\(as named\) +default +0 +1 +0 +ORPHANED/);
+  expect(list.stdout).toContain("no live worker has the handler");
+  const removed = await ukemi("handlers", "remove", HANDLER, "--reason", "moved away", "--yes");
+  expect(removed.stdout).toContain("1 unfinished ones stay");
+  expect(JSON.parse((await ukemi("handlers", "list", "--json")).stdout)).toMatchObject({
+    items: [{ name: HANDLER, active: false, unfinished: 1, orphaned: true }],
+  });
+  expect(await readAudit(pool)).toMatchObject([{ actor: ACTOR, action: "handler.removed", target: HANDLER }]);
+});
+
+test("works on the embedded store while a server uses it, and leaves an empty folder empty", async () => {
+  const data = await scratchFolder();
+  const nothing = await runCli(["queues", "--data", data]);
+  expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining("There is no store in") });
+  expect(await readdir(data)).toEqual([]);
+  const server = await startEmbedded({ data });
+  onTestFinished(() => server.stop());
+  await migrateStore(server.url);
+  const paused = await runCli(["queues", "pause", "default", "--reason", "x", "--yes", "--data", data]);
+  expect(paused).toMatchObject({ code: 0, stderr: "" });
+  const listed = await runCli(["queues", "--json", "--data", data]);
+  expect(JSON.parse(listed.stdout)).toMatchObject({ items: [{ name: "default", paused: true }] });
+  await server.stop();
+  // and when nobody does
+  const alone = await runCli(["queues", "--json", "--data", data]);
+  expect(JSON.parse(alone.stdout)).toMatchObject({ items: [{ name: "default", paused: true }] });
+});
+
+test("says that the schema is missing, or the database away", async () => {
+  const { url } = await createDatabase({ empty: true });
+  expect(await runCli(["dead", "list"], { DATABASE_URL: url })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("ukemi migrate"),
+  });
+  expect(await runCli(["queues"], { DATABASE_URL: "postgres://u:p@127.0.0.1:9/x" })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("PostgreSQL cannot be reached"),
+  });
+});
+
+/** Runs the command in a terminal of its own, by util-linux' script(1). */
+async function inTerminal(url: string, columns: number, args: readonly string[], answer: string) {
+  const quoted = [process.execPath, BIN, ...args].map((part) => `'${part}'`).join(" ");
+  const child = spawn("script", ["-qec", `stty cols ${columns}; ${quoted}`, "/dev/null"], {
+    env: { ...cleanEnv(), DATABASE_URL: url },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+    if (output.includes("[y/N]") && child.stdin.writable) child.stdin.end(answer);
+  });
+  await once(child, "close");
+  return { code: child.exitCode, output: output.replaceAll("\r\n", "\n") };
+}
+
+test.skipIf(process.platform !== "linux")(
+  "asks a person at a terminal, shows how far it has come, and keeps within its width",
+  async () => {
+    const { ukemi: _, ...store } = await start();
+    await makeDead(
+      store,
+      Array.from({ length: 500 }, (__, index) => `evt_with_a_rather_long_name_${index}`),
+      { errorClass: "StripeInvalidRequestError resource_missing", tenant: "an organiser with a long name" },
+    );
+    for (const columns of [80, 200]) {
+      const { output } = await inTerminal(store.url, columns, ["dead", "list", "--limit", "5"], "");
+      for (const line of output.split("\n")) expect(line.length).toBeLessThanOrEqual(columns);
+      expect(output.split("\n")[1]!.length).toBeGreaterThan(70);
+    }
+    const no = await inTerminal(store.url, 80, ["dead", "drop", "--all", "--reason", "tests"], "n\n");
+    expect(no).toMatchObject({ code: 1, output: expect.stringContaining("nothing was changed.\n") });
+    const yes = await inTerminal(store.url, 80, ["dead", "drop", "--all", "--reason", "tests"], "y\n");
+    expect(yes.output).toContain("Drop 500 dead letters? [y/N]");
+    expect(yes.output).toMatch(/dropping █+░+ 200\/500 {2}40 % {2}\d+\/s/);
+    expect(yes.output).toContain("Dropped 500 dead letters.");
+    expect(yes.code).toBe(0);
+  },
+);
