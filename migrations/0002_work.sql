@@ -71,10 +71,10 @@ alter table ukemi.jobs
   add constraint jobs_waiting check (state <> 'waiting' or key is not null),
   add constraint jobs_task check (kind <> 'task' or (event is null and subscription is not null));
 
--- Streams: within a queue and a priority, tenants take turns, and within a tenant its handlers.
--- A walk from stream to stream skips the thousand jobs of one in a single step.
+-- Handler first: a worker walks only the jobs that it has handlers for, whatever others have left behind.
+-- Then tenants, so that a step from one to the next skips the thousand jobs that one of them may have.
 drop index ukemi.jobs_ready;
-create index jobs_ready on ukemi.jobs (queue, priority desc, coalesce(tenant, ''), subscription, run_at, id)
+create index jobs_ready on ukemi.jobs (queue, subscription, priority desc, coalesce(tenant, ''), run_at, id)
   where state = 'ready' and recoveries = 0;
 -- A job that was running when its worker died is claimed alone: it may be what killed it.
 create index jobs_alone on ukemi.jobs (queue, priority desc, run_at, id)
@@ -120,7 +120,7 @@ alter table ukemi.event_outcomes
 -- Claiming --------------------------------------------------------------------------------------------------------
 
 -- Leases up to `most` ready jobs of a queue to a worker that has these handlers. Higher priorities first; within one,
--- streams (tenant, handler) in turn, beginning after the stream where the last claim ended; within a stream the oldest.
+-- tenants take turns, beginning after the one where the last claim ended; of a tenant the oldest.
 -- With `alone`, one job that was recovered before.
 create function ukemi.claim_jobs(
   in_queue text,
@@ -128,7 +128,6 @@ create function ukemi.claim_jobs(
   most integer,
   alone boolean,
   after_tenant text,
-  after_handler text,
   by_worker uuid,
   token uuid,
   lease_ms integer
@@ -149,9 +148,7 @@ create function ukemi.claim_jobs(
 declare
   level smallint := 32767;
   tenants text[];
-  names text[];
   at_tenant text;
-  at_name text;
   room integer;
   share integer;
   more bigint[];
@@ -174,50 +171,66 @@ begin
 
   while not alone and cardinality(taken) < most loop
     level := (
-      select j.priority
-      from ukemi.jobs j
-      where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority <= level
-      order by j.priority desc
-      limit 1
+      select max(x.priority)
+      from unnest(handlers) as h (name)
+      cross join lateral (
+        select j.priority
+        from ukemi.jobs j
+        where j.queue = in_queue and j.subscription = h.name and j.state = 'ready' and j.recoveries = 0
+          and j.priority <= level
+        order by j.priority desc
+        limit 1
+      ) as x
     );
     exit when level is null;
 
-    -- the streams of this priority: those behind the cursor, then round to it
+    -- the tenants that have jobs of this priority: those behind the last one served, then from the beginning to it;
+    -- '' stands for jobs of nobody in particular
     tenants := '{}';
-    names := '{}';
     for pass in 1..2 loop
       at_tenant := case when pass = 1 then after_tenant else '' end;
-      at_name := case when pass = 1 then after_handler else '' end;
-      while cardinality(names) < most loop
-        select coalesce(j.tenant, ''), j.subscription
-        into at_tenant, at_name
-        from ukemi.jobs j
-        where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority = level
-          and (coalesce(j.tenant, ''), j.subscription) > (at_tenant, at_name)
-        order by coalesce(j.tenant, ''), j.subscription
-        limit 1;
-        exit when not found or (pass = 2 and (at_tenant, at_name) > (after_tenant, after_handler));
-        continue when not at_name = any(handlers);
-        tenants := tenants || at_tenant;
-        names := names || at_name;
+      if pass = 2 and cardinality(tenants) < most then
+        tenants := array_append(tenants, '');
+      end if;
+      while cardinality(tenants) < most loop
+        at_tenant := (
+          select min(x.tenant)
+          from unnest(handlers) as h (name)
+          cross join lateral (
+            select coalesce(j.tenant, '') as tenant
+            from ukemi.jobs j
+            where j.queue = in_queue and j.subscription = h.name and j.state = 'ready' and j.recoveries = 0
+              and j.priority = level and coalesce(j.tenant, '') > at_tenant
+            order by coalesce(j.tenant, '')
+            limit 1
+          ) as x
+        );
+        exit when at_tenant is null or (pass = 2 and at_tenant > after_tenant);
+        tenants := array_append(tenants, at_tenant);
       end loop;
     end loop;
 
-    -- an equal share for each; what one leaves, those after it may have, and the second round the first ones too
+    -- an equal share for each; what one leaves, those after it may have, and in the second round the first ones too
     for round in 1..2 loop
-      for i in 1..cardinality(names) loop
+      for i in 1..cardinality(tenants) loop
         room := most - cardinality(taken);
         exit when room = 0;
-        share := ceil(room::numeric / (cardinality(names) - i + 1));
+        share := case round when 1 then ceil(room::numeric / (cardinality(tenants) - i + 1)) else room end;
         more := array(
-          select j.id
-          from ukemi.jobs j
-          where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority = level
-            and coalesce(j.tenant, '') = tenants[i] and j.subscription = names[i]
-            and j.id <> all(taken)
-          order by j.run_at, j.id
+          select x.id
+          from unnest(handlers) as h (name)
+          cross join lateral (
+            select j.id, j.run_at
+            from ukemi.jobs j
+            where j.queue = in_queue and j.subscription = h.name and j.state = 'ready' and j.recoveries = 0
+              and j.priority = level and coalesce(j.tenant, '') = tenants[i]
+              and j.id <> all(taken)
+            order by j.run_at, j.id
+            limit share
+            for update skip locked
+          ) as x
+          order by x.run_at, x.id
           limit share
-          for update skip locked
         );
         taken := taken || more;
       end loop;

@@ -115,6 +115,7 @@ column subscriptions.max_attempts integer not null default 4
 column subscriptions.policy text not null default 'quick'::text
 column subscriptions.active boolean not null default true
 column workers.id uuid not null
+column workers.started_at timestamp with time zone not null default ukemi.now()
 column workers.seen_at timestamp with time zone not null default ukemi.now()
 column workers.missing_since timestamp with time zone
 column workers.ended_at timestamp with time zone
@@ -126,7 +127,7 @@ column workers.version text not null
 column workers.handlers text[] not null
 column workers.queues text[] not null
 column workers.has_session boolean not null
-column workers.started_at timestamp with time zone not null default ukemi.now()
+column workers.lease_ms integer not null
 constraint attempts.attempts_outcome CHECK ((outcome = ANY (ARRAY['done'::text, 'retry'::text, 'not_yet'::text, 'dead'::text, 'returned'::text, 'crashed'::text])))
 constraint attempts.attempts_pkey PRIMARY KEY (id)
 constraint audit_log.audit_log_dedupe_key_key UNIQUE (dedupe_key)
@@ -192,7 +193,7 @@ CREATE INDEX jobs_dead_by_class ON ukemi.jobs USING btree (error_class, id) WHER
 CREATE UNIQUE INDEX jobs_dedupe ON ukemi.jobs USING btree (subscription, COALESCE(tenant, ''::text), dedupe_key) WHERE (dedupe_key IS NOT NULL)
 CREATE UNIQUE INDEX jobs_key_holder ON ukemi.jobs USING btree (queue, key) WHERE key_held
 CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
-CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, priority DESC, COALESCE(tenant, ''::text), subscription, run_at, id) WHERE ((state = 'ready'::text) AND (recoveries = 0))
+CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, subscription, priority DESC, COALESCE(tenant, ''::text), run_at, id) WHERE ((state = 'ready'::text) AND (recoveries = 0))
 CREATE INDEX jobs_running ON ukemi.jobs USING btree (lease_until) WHERE (state = 'running'::text)
 CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 'scheduled'::text)
 CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
@@ -232,20 +233,19 @@ view webhook_events as SELECT e.id,
    FROM ukemi.events e
      LEFT JOIN ukemi.event_outcomes o ON o.event = e.id
      LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at;
-CREATE OR REPLACE FUNCTION ukemi.claim_jobs(in_queue text, handlers text[], most integer, alone boolean, after_tenant text, after_handler text, by_worker uuid, token uuid, lease_ms integer)
- RETURNS SETOF ukemi.jobs
+CREATE OR REPLACE FUNCTION ukemi.claim_jobs(in_queue text, handlers text[], most integer, alone boolean, after_tenant text, by_worker uuid, token uuid, lease_ms integer)
+ RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text)
  LANGUAGE plpgsql
  ROWS 20
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+#variable_conflict use_column
 declare
   level smallint := 32767;
   tenants text[];
-  names text[];
   at_tenant text;
-  at_name text;
   room integer;
   share integer;
   more bigint[];
@@ -268,50 +268,66 @@ begin
 
   while not alone and cardinality(taken) < most loop
     level := (
-      select j.priority
-      from ukemi.jobs j
-      where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority <= level
-      order by j.priority desc
-      limit 1
+      select max(x.priority)
+      from unnest(handlers) as h (name)
+      cross join lateral (
+        select j.priority
+        from ukemi.jobs j
+        where j.queue = in_queue and j.subscription = h.name and j.state = 'ready' and j.recoveries = 0
+          and j.priority <= level
+        order by j.priority desc
+        limit 1
+      ) as x
     );
     exit when level is null;
 
-    -- the streams of this priority: those behind the cursor, then round to it
+    -- the tenants that have jobs of this priority: those behind the last one served, then from the beginning to it;
+    -- '' stands for jobs of nobody in particular
     tenants := '{}';
-    names := '{}';
     for pass in 1..2 loop
       at_tenant := case when pass = 1 then after_tenant else '' end;
-      at_name := case when pass = 1 then after_handler else '' end;
-      while cardinality(names) < most loop
-        select coalesce(j.tenant, ''), j.subscription
-        into at_tenant, at_name
-        from ukemi.jobs j
-        where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority = level
-          and (coalesce(j.tenant, ''), j.subscription) > (at_tenant, at_name)
-        order by coalesce(j.tenant, ''), j.subscription
-        limit 1;
-        exit when not found or (pass = 2 and (at_tenant, at_name) > (after_tenant, after_handler));
-        continue when not at_name = any(handlers);
-        tenants := tenants || at_tenant;
-        names := names || at_name;
+      if pass = 2 and cardinality(tenants) < most then
+        tenants := array_append(tenants, '');
+      end if;
+      while cardinality(tenants) < most loop
+        at_tenant := (
+          select min(x.tenant)
+          from unnest(handlers) as h (name)
+          cross join lateral (
+            select coalesce(j.tenant, '') as tenant
+            from ukemi.jobs j
+            where j.queue = in_queue and j.subscription = h.name and j.state = 'ready' and j.recoveries = 0
+              and j.priority = level and coalesce(j.tenant, '') > at_tenant
+            order by coalesce(j.tenant, '')
+            limit 1
+          ) as x
+        );
+        exit when at_tenant is null or (pass = 2 and at_tenant > after_tenant);
+        tenants := array_append(tenants, at_tenant);
       end loop;
     end loop;
 
-    -- an equal share for each; what one leaves, those after it may have, and the second round the first ones too
+    -- an equal share for each; what one leaves, those after it may have, and in the second round the first ones too
     for round in 1..2 loop
-      for i in 1..cardinality(names) loop
+      for i in 1..cardinality(tenants) loop
         room := most - cardinality(taken);
         exit when room = 0;
-        share := ceil(room::numeric / (cardinality(names) - i + 1));
+        share := case round when 1 then ceil(room::numeric / (cardinality(tenants) - i + 1)) else room end;
         more := array(
-          select j.id
-          from ukemi.jobs j
-          where j.queue = in_queue and j.state = 'ready' and j.recoveries = 0 and j.priority = level
-            and coalesce(j.tenant, '') = tenants[i] and j.subscription = names[i]
-            and j.id <> all(taken)
-          order by j.run_at, j.id
+          select x.id
+          from unnest(handlers) as h (name)
+          cross join lateral (
+            select j.id, j.run_at
+            from ukemi.jobs j
+            where j.queue = in_queue and j.subscription = h.name and j.state = 'ready' and j.recoveries = 0
+              and j.priority = level and coalesce(j.tenant, '') = tenants[i]
+              and j.id <> all(taken)
+            order by j.run_at, j.id
+            limit share
+            for update skip locked
+          ) as x
+          order by x.run_at, x.id
           limit share
-          for update skip locked
         );
         taken := taken || more;
       end loop;
@@ -320,16 +336,34 @@ begin
     level := level - 1;
   end loop;
 
+  -- Everything a handler needs to know, read here: each statement of this function has a snapshot of its own, newer than
+  -- that of the statement which calls it, which might not see the events of the jobs claimed.
   return query
-    update ukemi.jobs j
-    set state = 'running',
-      lease_until = ukemi.now() + make_interval(secs => lease_ms / 1000.0),
-      lease_token = token,
-      worker = by_worker,
-      -- one that runs alone has to wait until its neighbours are finished
-      started_at = case when alone then null else ukemi.now() end
-    where j.id = any(taken)
-    returning j.*;
+    with claimed as (
+      update ukemi.jobs j
+      set state = 'running',
+        lease_until = ukemi.now() + make_interval(secs => lease_ms / 1000.0),
+        lease_token = token,
+        worker = by_worker,
+        -- one that runs alone has to wait until its neighbours are finished
+        started_at = case when alone then null else ukemi.now() end
+      where j.id = any(taken)
+      returning j.*
+    )
+    select
+      j.id, j.queue, j.kind, j.subscription, j.tenant, j.key, j.attempt, j.max_attempts, j.recoveries,
+      extract(epoch from ukemi.now() - j.run_at)::double precision * 1000,
+      (select count(*)::integer from ukemi.jobs s where s.event = j.event),
+      p.payload,
+      e.id, e.source, e.account, e.livemode, e.event_id, e.type,
+      extract(epoch from e.received_at)::double precision * 1000,
+      e.traceparent, b.body, b.headers
+    from claimed j
+    left join ukemi.events e on e.id = j.event
+    left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
+    left join ukemi.job_payloads p on p.job = j.id
+    -- as they were taken: the last one says where the next claim begins
+    order by array_position(taken, j.id);
 end $function$
 CREATE OR REPLACE FUNCTION ukemi.json_or_null(body bytea)
  RETURNS jsonb

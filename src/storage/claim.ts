@@ -47,12 +47,6 @@ export interface Job extends Lease {
   readonly siblings: number;
 }
 
-/** Where the last claim of a queue ended: the next one begins with the stream behind it. */
-export interface Cursor {
-  readonly tenant: string;
-  readonly handler: string;
-}
-
 export interface ClaimRequest {
   readonly queue: string;
   /** The handlers that this worker has. */
@@ -60,14 +54,15 @@ export interface ClaimRequest {
   readonly most: number;
   /** One job that was recovered before, rather than up to `most` that were not. */
   readonly alone: boolean;
-  readonly after: Cursor;
+  /** The tenant whose job the last claim ended with: the next one begins behind it. */
+  readonly afterTenant: string;
   readonly worker: string;
   /** Made by the caller, before it asks: a claim whose answer was lost is given back by it. */
   readonly token: string;
   readonly leaseMs: number;
 }
 
-const CLAIM = "select * from ukemi.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+const CLAIM = "select * from ukemi.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8)";
 
 interface ClaimedRow {
   readonly id: string;
@@ -101,8 +96,7 @@ export async function claimJobs(client: Queryable, request: ClaimRequest): Promi
     request.handlers,
     request.most,
     request.alone,
-    request.after.tenant,
-    request.after.handler,
+    request.afterTenant,
     request.worker,
     request.token,
     request.leaseMs,

@@ -39,7 +39,7 @@ made as (
     $7::smallint, $8::integer, $11::text, greatest(m.run_at, m.at), m.at
   from moment m
   on conflict (subscription, coalesce(tenant, ''), dedupe_key) where dedupe_key is not null do nothing
-  returning id, queue, state
+  returning id, queue, key, state
 ),
 payloads as (
   insert into ukemi.job_payloads (job, payload)
@@ -47,7 +47,7 @@ payloads as (
 ),
 -- reaches the workers when the caller's transaction commits, and not before
 news as materialized (
-  select pg_notify('${CHANNEL}', queue) from made
+  select pg_notify('${CHANNEL}', case when state = 'waiting' then queue || '/' || key else queue end) from made
 )
 select id::text, false as duplicate from made, news
 union all

@@ -84,9 +84,9 @@ arrived as materialized (
   from settings, unnest( -- the settings first: they must hold before the first row is inserted
     $1::uuid[], $2::text[], $3::text[], $4::bool[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
     $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int4[], $14::bytea[], $15::text[], $16::text[]
-  ) as a (
+  ) with ordinality as a (
     id, source, account, livemode, event_id, type, tenant, occurred_at,
-    secret_fingerprint, request_id, traceparent, body_sha256, body_bytes, body, headers, skip
+    secret_fingerprint, request_id, traceparent, body_sha256, body_bytes, body, headers, skip, place
   )
 ),
 stored as (
@@ -121,7 +121,10 @@ open_queues as materialized (
   from unnest($20::text[], $21::int4[]) as o (queue, slots)
   where $22::bool
     or not exists (select from ukemi.queues q where q.name = o.queue and q.paused)
-    and not exists (select from ukemi.jobs j where j.queue = o.queue and j.state = 'ready' and j.recoveries = 0)
+    and not exists (
+      select from ukemi.jobs j
+      where j.queue = o.queue and j.state = 'ready' and j.recoveries = 0 and j.subscription = any($26::text[])
+    )
 ),
 wanted as materialized (
   select
@@ -134,7 +137,8 @@ wanted as materialized (
         where r.event = a.id and r.kind = s.key_by
       )
     end as key,
-    row_number() over (partition by s.queue order by s.priority desc, a.id, s.name) as place
+    a.place as arrival,
+    row_number() over (partition by s.queue order by s.priority desc, a.place, s.name) as place
   from stored
   join arrived a using (id)
   join ukemi.subscriptions s on s.active and s.source = a.source and a.type like s.type_like
@@ -158,7 +162,7 @@ routed as (
   cross join lateral (
     select coalesce(w.place <= o.slots and w.key is null and w.name = any($26::text[]), false) as claimed
   ) as c
-  order by w.event
+  order by w.arrival -- ids in the order of arrival: it is the order of ordered keys
   returning id, queue, subscription, event, tenant, key, state, max_attempts
 ),
 outcomes as (
@@ -206,7 +210,7 @@ export async function storeEvents(
   offer?: SlotOffer,
 ): Promise<StoredBatch> {
   const unique = new Map(batch.toReversed().map((event) => [identityOf(event), event]));
-  const events = [...unique.values()];
+  const events = [...unique.values()].toReversed(); // in the order of arrival
   const { rows } = await connection.query<{ now_ms: string; stored: string[]; routed: RoutedRow[] }>({
     ...(connection.pooled ? {} : { name: "store events" }),
     text: INSERT,
@@ -218,15 +222,15 @@ export async function storeEvents(
   const earlier = missing.length === 0 ? NONE : await findStored(connection, missing);
   const revived = earlier.revivable.length === 0 ? [] : await reviveJobs(connection, earlier.revivable);
   const databaseMs = Number(now_ms);
+  const sorted = sortRouted(routed, events, offer, databaseMs);
   return {
     databaseMs,
-    ...sortRouted(routed, events, offer, databaseMs),
-    ready: [
-      ...new Set([
-        ...routed.flatMap(([, queue, , , , , state]) => (state === "ready" ? queue : [])),
-        ...revived,
-      ]),
+    claimed: sorted.claimed,
+    waiting: [
+      ...sorted.waiting,
+      ...revived.flatMap(({ queue, key }) => (key === null ? [] : { queue, key })),
     ],
+    ready: [...new Set([...readyIn(routed), ...revived.map(({ queue }) => queue)])],
     events: batch.map((event) => {
       const identity = identityOf(event);
       const id = earlier.ids.get(identity) ?? unique.get(identity)!.id;
@@ -236,6 +240,10 @@ export async function storeEvents(
       return { id, duplicate: id !== event.id };
     }),
   };
+}
+
+function readyIn(routed: readonly RoutedRow[]): string[] {
+  return routed.flatMap(([, queue, , , , , state]) => (state === "ready" ? queue : []));
 }
 
 function offerColumns(offer: SlotOffer | undefined): unknown[] {

@@ -2,18 +2,35 @@
 import { inTime } from "../clock.ts";
 import { connect, type Connection } from "./postgres.ts";
 import type { Lease } from "./claim.ts";
+import { uuidv7 } from "./ids.ts";
 import { extendLeases, registerWorker, WORKER_LOCKS, type NewWorker } from "./workers.ts";
 
-/** The channel on which processes tell each other of new work; the payload is a queue's name. */
+/** The channel on which processes tell each other of new work. The payload is a queue's name, or `queue/key`. */
 export const CHANNEL = "ukemi_work";
+
+/** There is work in a queue; with a key, a job waits there for its key. */
+export interface News {
+  readonly queue: string;
+  readonly key?: string;
+}
+
+function readNews(payload: string): News {
+  const at = payload.indexOf("/"); // a queue's name has none
+  return at === -1 ? { queue: payload } : { queue: payload.slice(0, at), key: payload.slice(at + 1) };
+}
 
 /** A registered worker. */
 export interface Presence {
   /**
    * Says that the worker lives, and extends its leases: over this session, so that no other work can hold it up.
-   * Returns the ids that are still ours. A session that does not answer in time is cut.
+   * Returns the ids that are still ours. Jobs that are ours under none of the tokens are given back: they were claimed by
+   * a statement whose answer was lost. A session that does not answer in time is cut.
    */
-  extend(leases: readonly Lease[], timeoutMs: number): Promise<ReadonlySet<string>>;
+  extend(
+    leases: readonly Lease[],
+    tokens: readonly string[],
+    timeoutMs: number,
+  ): Promise<ReadonlySet<string>>;
   /** Calls back once when the session is lost: the lock is free then, and others will take our jobs. */
   onLost(callback: () => void): void;
   close(): Promise<void>;
@@ -24,7 +41,7 @@ export interface PresenceOptions {
   readonly worker: Omit<NewWorker, "hasSession">;
   readonly connectTimeoutMs: number;
   /** News that there is work in a queue. */
-  readonly onNews: (queue: string) => void;
+  readonly onNews: (news: News) => void;
 }
 
 /** Registers the worker and takes its lock. Behind a transaction pooler there is no session: leases alone must tell. */
@@ -41,12 +58,13 @@ export async function register(options: PresenceOptions): Promise<Presence> {
     session.destroy();
     throw error;
   }
-  session.onNotification((payload) => options.onNews(payload));
+  session.onNotification((payload) => options.onNews(readNews(payload)));
   return {
     onLost: session.onLost,
-    extend(leases, timeoutMs) {
+    extend(leases, tokens, timeoutMs) {
       const { id, leaseMs } = options.worker;
-      return inTime(extendLeases(session, id, leases, leaseMs), timeoutMs, () => {
+      const asked = { leases, tokens, leaseMs, before: uuidv7(Date.now()) };
+      return inTime(extendLeases(session, id, asked), timeoutMs, () => {
         session.destroy();
         throw new Error("the session did not answer");
       });

@@ -12,7 +12,7 @@ with revived as (
     attempt = 0, recoveries = 0, revivals = j.revivals + 1, run_at = ukemi.now(),
     finished_at = null, death = null, not_yet_since = null
   where j.event = any($1::uuid[]) and ${REVIVABLE}
-  returning j.id, j.queue, j.event, j.tenant, j.subscription
+  returning j.id, j.queue, j.key, j.event, j.tenant, j.subscription
 ),
 outcomes as (
   update ukemi.event_outcomes o
@@ -35,10 +35,13 @@ audits as (
   from revived
   join ukemi.events e on e.id = revived.event
 )
-select distinct queue from revived`;
+select distinct queue, key from revived`;
 
-/** Revives the dead jobs of these events. Returns the queues that have new work. */
-export async function reviveJobs(client: Queryable, events: readonly string[]): Promise<readonly string[]> {
-  const { rows } = await client.query<{ queue: string }>(REVIVE, [events]);
-  return rows.map((row) => row.queue);
+/** Revives the dead jobs of these events. Returns the queues that have new work, and the keys that it waits for. */
+export async function reviveJobs(
+  client: Queryable,
+  events: readonly string[],
+): Promise<readonly { readonly queue: string; readonly key: string | null }[]> {
+  const { rows } = await client.query<{ queue: string; key: string | null }>(REVIVE, [events]);
+  return rows;
 }

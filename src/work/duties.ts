@@ -5,6 +5,7 @@ import { describeFault } from "../storage/faults.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import type { Presence } from "../storage/presence.ts";
 import { holdsRescueLock, rescueJobs, type Rescued } from "../storage/workers.ts";
+import type { Bell } from "./bell.ts";
 import type { Running } from "./running.ts";
 import type { Tell } from "./worker.ts";
 
@@ -20,6 +21,8 @@ export interface DutyOptions {
   readonly onRescue: (rescued: Rescued) => void;
   /** Jobs that must run alone are there. */
   readonly wakeAlone: () => void;
+  /** Rings when a job is to be tried again later. */
+  readonly due: Bell;
   readonly tell: Tell;
 }
 
@@ -32,7 +35,7 @@ const STRANDED_MS = 2000;
 
 /** Does all of them until the signal fires. Never rejects: what failed is tried again the next time. */
 export async function runDuties(options: DutyOptions, ended: AbortSignal): Promise<void> {
-  const every = async (name: string, duty: () => Promise<number>) => {
+  const every = async (name: string, duty: () => Promise<number>, bell?: Bell) => {
     while (!ended.aborted) {
       let pauseMs = options.pollMs;
       try {
@@ -40,12 +43,13 @@ export async function runDuties(options: DutyOptions, ended: AbortSignal): Promi
       } catch (error) {
         if (!ended.aborted) options.tell("debug", `${name} failed`, { error: describeFault(error) });
       }
-      await sleep(pauseMs, ended);
+      await (bell ? bell.wait(pauseMs) : sleep(pauseMs, ended));
     }
   };
+  ended.addEventListener("abort", () => options.due.ring(), { once: true });
   await Promise.all([
     every("extending leases", () => extend(options)),
-    every("making due jobs ready", () => makeReady(options)),
+    every("making due jobs ready", () => makeReady(options), options.due),
     every("taking over lost jobs", () => rescue(options)),
     every("promoting stranded keys", async () => {
       const queues = await promoteStranded(options.duties);
@@ -63,7 +67,8 @@ async function extend(options: DutyOptions): Promise<number> {
     tell("warn", "leases lapsed: the database could not be reached", { jobs: lapsed.length });
   const leases = running.leases();
   const askedAt = steadyMs();
-  const kept = await options.presence.extend(leases, Math.min(SILENCE_MS_MAX, leaseMs * SILENCE_PART));
+  const silenceMs = Math.min(SILENCE_MS_MAX, leaseMs * SILENCE_PART);
+  const kept = await options.presence.extend(leases, running.tokens(), silenceMs);
   for (const job of running.extended(leases, kept, askedAt)) {
     tell("warn", "a lease was lost: its handler is stopped", { job: job.id, handler: job.handler, worker });
   }

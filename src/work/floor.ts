@@ -3,7 +3,6 @@ import { sleep, steadyMs } from "../clock.ts";
 import { claimJobs, type ClaimRequest, type Job } from "../storage/claim.ts";
 import { promoteKeys } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
-import { uuidv7 } from "../storage/ids.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { giveBackClaim, settleManyDone } from "../storage/settle.ts";
 import { createCompletions } from "./completions.ts";
@@ -17,10 +16,14 @@ export interface FloorOptions extends Omit<WorkerOptions, "url" | "directUrl"> {
   readonly worker: string;
   readonly duties: Pool;
   readonly handlerPool: Pool;
+  /** Fires when nothing more may start. */
+  readonly over: AbortSignal;
   /** A slot of the queue has become free. */
   readonly onFree: (queue: string) => void;
   /** There may be work in the queue. */
   readonly onNews: (queue: string) => void;
+  /** A job is to be tried again later. */
+  readonly onScheduled: () => void;
 }
 
 /** Jobs that were claimed, and the steady time before they were asked for: their leases count from then. */
@@ -31,6 +34,7 @@ export interface Claimed {
 
 export interface Floor {
   readonly worker: string;
+  readonly over: AbortSignal;
   readonly leaseMs: number;
   readonly duties: Pool;
   readonly running: Running;
@@ -38,7 +42,7 @@ export interface Floor {
   /** The names of the handlers whose jobs go to this queue. */
   handlersOf(queue: string): string[];
   /** Asks for jobs. Never rejects: a claim whose answer was lost is given back, and none came of it. */
-  claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "after">): Promise<Claimed>;
+  claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "afterTenant">): Promise<Claimed>;
   /** Runs a job in a slot that was taken for it, and frees the slot. Never rejects. */
   run(job: Job, askedAt: number): Promise<void>;
   /** Gives back whatever was claimed under the token and not started: the answer was lost, or it came too late. */
@@ -79,13 +83,14 @@ export function createFloor(options: FloorOptions): Floor {
 
   return {
     worker,
+    over: options.over,
     leaseMs,
     duties,
     running,
     slots,
     handlersOf,
     async claim(request) {
-      const token = uuidv7(Date.now());
+      const token = running.expect();
       const askedAt = steadyMs();
       try {
         const mine = { handlers: handlersOf(request.queue), worker, token, leaseMs };
@@ -95,12 +100,16 @@ export function createFloor(options: FloorOptions): Floor {
         returnClaim(token);
         await sleep(FAULT_PAUSE_MS);
         return { jobs: [], askedAt };
+      } finally {
+        running.expectNoMore(token);
       }
     },
     async run(job, askedAt) {
       const entry = running.add(job, askedAt);
       try {
-        options.onReport(await execute(entry, handlers.get(job.handler)!, executing));
+        const report = await execute(entry, handlers.get(job.handler)!, executing);
+        options.onReport(report);
+        if (report.outcome !== "done" && report.outcome !== "dead") options.onScheduled();
         if (job.key !== null) await freeKey(job.queue, job.key);
       } catch (error) {
         tell("error", "a fault in Ukemi while running a job", { job: job.id, error: describeFault(error) });

@@ -2,7 +2,6 @@
 import { steadyMs } from "../clock.ts";
 import type { Job } from "../storage/claim.ts";
 import type { SlotOffer } from "../storage/events.ts";
-import { uuidv7 } from "../storage/ids.ts";
 import type { Floor } from "./floor.ts";
 
 /** Slots that are held free until the commit is known. Exactly one of the two ends must be called. */
@@ -16,17 +15,23 @@ export interface Offer extends SlotOffer {
 /** Holds the given slots; undefined where there are none. */
 export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offer | undefined {
   if (free.size === 0) return undefined;
-  const { worker, leaseMs, slots } = floor;
-  const token = uuidv7(Date.now());
+  const { worker, leaseMs, slots, running } = floor;
+  const token = running.expect();
   const askedAt = steadyMs();
   for (const [queue, count] of free) slots.take(queue, count);
 
-  function accept(jobs: readonly Job[]): void {
+  function settle(jobs: readonly Job[]): void {
     for (const [queue, count] of free) {
       const started = jobs.filter((job) => job.queue === queue).length;
       if (count > started) slots.release(queue, count - started);
     }
     for (const job of jobs) void floor.run(job, askedAt);
+    running.expectNoMore(token);
+  }
+
+  function withdraw(): void {
+    settle([]);
+    floor.giveBackClaim(token);
   }
 
   return {
@@ -35,10 +40,8 @@ export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offe
     leaseMs,
     handlers: [...free.keys()].flatMap(floor.handlersOf),
     slots: free,
-    accept,
-    withdraw() {
-      accept([]);
-      floor.giveBackClaim(token);
-    },
+    // the shift may have ended while the commit was under way: nobody may run them under its name any more
+    accept: (jobs) => (floor.over.aborted ? withdraw() : settle(jobs)),
+    withdraw,
   };
 }

@@ -1,6 +1,7 @@
 // The jobs that run in this process, and what may stop them.
 import { steadyMs } from "../clock.ts";
 import type { Job, Lease } from "../storage/claim.ts";
+import { uuidv7 } from "../storage/ids.ts";
 
 /** Why a handler is stopped before it ends. None of these is its own fault, and none burns an attempt. */
 export type StopReason = "lease_lost" | "connection_lost" | "stopping";
@@ -23,6 +24,12 @@ export interface RunningJob {
 }
 
 export interface Running {
+  /** A new token under which jobs are about to be claimed. */
+  expect(): string;
+  /** The answer is there, or lost. */
+  expectNoMore(token: string): void;
+  /** Every token under which we hold jobs, or may. */
+  tokens(): string[];
   add(job: Job, askedAt: number): RunningJob;
   remove(job: RunningJob): void;
   leases(): Lease[];
@@ -36,6 +43,7 @@ export interface Running {
 
 export function createRunning(leaseMs: number): Running {
   const jobs = new Map<string, RunningJob>();
+  const expected = new Set<string>();
   const keyOf = ({ id, token }: Lease) => `${id}/${token}`;
 
   function lose(lost: readonly RunningJob[]): Job[] {
@@ -44,6 +52,13 @@ export function createRunning(leaseMs: number): Running {
   }
 
   return {
+    expect() {
+      const token = uuidv7(Date.now());
+      expected.add(token);
+      return token;
+    },
+    expectNoMore: (token) => void expected.delete(token),
+    tokens: () => [...expected, ...new Set([...jobs.values()].map(({ job }) => job.token))],
     add(job, askedAt) {
       const running = { job, stop: new AbortController(), leaseEndsAt: askedAt + leaseMs };
       jobs.set(keyOf(job), running);

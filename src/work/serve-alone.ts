@@ -14,8 +14,6 @@ const POLL_MS_MAX = 1000;
 /** How long its neighbours may take to finish. Those that take longer run beside it: it must not wait for ever. */
 const PATIENCE_MS = 1500;
 
-const NOWHERE = { tenant: "", handler: "" };
-
 export interface AloneOptions {
   readonly queues: readonly string[];
   readonly pollMs: number;
@@ -34,7 +32,7 @@ export async function serveAlone(
     let found = false;
     for (const queue of queues) {
       if (over.aborted) break;
-      const { jobs, askedAt } = await floor.claim({ queue, most: 1, alone: true, after: NOWHERE });
+      const { jobs, askedAt } = await floor.claim({ queue, most: 1, alone: true, afterTenant: "" });
       if (jobs[0]) await runAlone(floor, jobs[0], askedAt, over);
       found ||= jobs.length > 0;
     }

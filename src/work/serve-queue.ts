@@ -1,6 +1,5 @@
 // Serving one queue: whenever it has free slots and there may be work, jobs are claimed and started.
 import { createBell } from "./bell.ts";
-import type { Cursor } from "../storage/claim.ts";
 import type { Floor } from "./floor.ts";
 
 export interface QueueServer {
@@ -21,7 +20,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
 
   async function serve(over: AbortSignal): Promise<void> {
     const { slots, claim, run, giveBackClaim } = floor();
-    let after: Cursor = { tenant: "", handler: "" };
+    let afterTenant = "";
     const onOver = () => bell.ring();
     over.addEventListener("abort", onOver);
     while (!over.aborted) {
@@ -30,10 +29,9 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         exhausted = true; // unless news comes while we ask
         claiming = true;
         slots.take(queue, most);
-        const { jobs, askedAt } = await claim({ queue, most, alone: false, after });
+        const { jobs, askedAt } = await claim({ queue, most, alone: false, afterTenant });
         claiming = false;
-        const last = jobs.at(-1);
-        if (last) after = { tenant: last.tenant ?? "", handler: last.handler };
+        afterTenant = jobs.length > 0 ? (jobs.at(-1)!.tenant ?? "") : afterTenant;
         if (jobs.length === most) exhausted = false;
         slots.release(queue, over.aborted ? most : most - jobs.length);
         if (over.aborted && jobs[0]) giveBackClaim(jobs[0].token);

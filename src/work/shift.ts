@@ -1,5 +1,5 @@
 // A shift: what a worker does between registering and the end of its session. Every queue is served, on one floor.
-import { createBell } from "./bell.ts";
+import { createBell, type Bell } from "./bell.ts";
 import { createFloor, type FloorOptions } from "./floor.ts";
 import { makeOffer, type Offer } from "./offer.ts";
 import type { Running, StopReason } from "./running.ts";
@@ -15,6 +15,8 @@ export interface Shift {
   wake(queue: string): void;
   /** Jobs were taken over from a worker that is gone. */
   wakeAlone(): void;
+  /** Rings when a job is to be tried again later. */
+  readonly due: Bell;
   offer(): Offer | undefined;
   /** Starts nothing more. */
   close(): void;
@@ -24,9 +26,12 @@ export interface Shift {
   abort(reason: StopReason): void;
 }
 
-export function createShift(options: Omit<FloorOptions, "onFree" | "onNews">): Shift {
+export function createShift(
+  options: Omit<FloorOptions, "over" | "onFree" | "onNews" | "onScheduled">,
+): Shift {
   const over = new AbortController();
   const aloneBell = createBell();
+  const dueBell = createBell();
   const queues = [...options.concurrency.keys()];
   const servers = new Map(
     queues.map((queue) => [queue, createQueueServer(queue, options.pollMs, () => floor)]),
@@ -34,8 +39,10 @@ export function createShift(options: Omit<FloorOptions, "onFree" | "onNews">): S
   const wake = (queue: string) => servers.get(queue)?.wake();
   const floor = createFloor({
     ...options,
+    over: over.signal,
     onFree: (queue) => servers.get(queue)?.slotFreed(),
     onNews: wake,
+    onScheduled: dueBell.ring,
   });
 
   return {
@@ -43,6 +50,7 @@ export function createShift(options: Omit<FloorOptions, "onFree" | "onNews">): S
     running: floor.running,
     wake,
     wakeAlone: aloneBell.ring,
+    due: dueBell,
     async run() {
       await Promise.all([
         ...[...servers.values()].map((server) => server.serve(over.signal)),

@@ -27,6 +27,7 @@ export interface Enqueued {
 
 const PAYLOAD_BYTES_MAX = 1024 * 1024;
 const LAST_MS = Date.UTC(9999, 11, 31);
+const DELAY_MS_MAX = 100 * 366 * 86_400_000;
 
 /** Checks what was asked for; the database would say it less clearly, and fail the caller's transaction. */
 export function readTask(handler: Handler, payload: unknown, options: EnqueueOptions = {}): NewTask {
@@ -43,9 +44,12 @@ export function readTask(handler: Handler, payload: unknown, options: EnqueueOpt
       throw wrong(`${name} must be 1 to 255 characters without control characters`);
     }
   }
-  if (runAt && !(runAt.getTime() <= LAST_MS)) throw wrong("runAt is not a proper time");
+  if (runAt !== undefined && !isTime(runAt)) throw wrong("runAt must be a Date between 1970 and 9999");
+  if (typeof ordered !== "boolean") throw wrong("ordered must be true or false");
   if (runAt && options.delayMs !== undefined) throw wrong("pass either runAt or delayMs");
-  if (!(delayMs >= 0 && delayMs <= LAST_MS)) throw wrong("delayMs must not be negative");
+  if (typeof delayMs !== "number" || !(delayMs >= 0 && delayMs <= DELAY_MS_MAX)) {
+    throw wrong("delayMs must be a number of milliseconds, from 0 to a hundred years");
+  }
   if (ordered && key === undefined) throw wrong("ordered needs a key");
   if (!Number.isInteger(priority) || Math.abs(priority) > 32_767) {
     throw wrong("priority must be a whole number from -32767 to 32767");
@@ -64,6 +68,10 @@ export function readTask(handler: Handler, payload: unknown, options: EnqueueOpt
     delayMs,
     payload: text,
   };
+}
+
+function isTime(value: unknown): value is Date {
+  return value instanceof Date && value.getTime() >= 0 && value.getTime() <= LAST_MS;
 }
 
 function toJson(payload: unknown): string | undefined {

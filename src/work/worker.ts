@@ -4,7 +4,8 @@ import { inTime, sleep } from "../clock.ts";
 import { describeFault } from "../storage/faults.ts";
 import { uuidv7 } from "../storage/ids.ts";
 import { closePool, openPool, type Pool } from "../storage/postgres.ts";
-import { register, type Presence } from "../storage/presence.ts";
+import { promoteKeys } from "../storage/due.ts";
+import { register, type News, type Presence } from "../storage/presence.ts";
 import { endWorker, type Rescued } from "../storage/workers.ts";
 import { VERSION } from "../version.ts";
 import { runDuties } from "./duties.ts";
@@ -83,6 +84,12 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const queue of queues) shift?.wake(queue);
   }
 
+  /** What another process tells: work in a queue, or a job that waits for its key there. */
+  async function onNews(duties: Pool, { queue, key }: News): Promise<void> {
+    if (key !== undefined) await promoteKeys(duties, [{ queue, key }]).catch(() => {}); // else the sweep finds it
+    wake([queue]);
+  }
+
   /** Registers under a new id, for as long as it takes. The jobs of the id before, which we hold no more, are given back. */
   async function registerAnew(duties: Pool, before: string | undefined): Promise<Registered | undefined> {
     for (let failures = 0; !stopping.signal.aborted; failures++) {
@@ -91,7 +98,7 @@ export function createWorker(options: WorkerOptions): Worker {
         const presence = await register({
           url: options.directUrl,
           connectTimeoutMs: CONNECT_TIMEOUT_MS,
-          onNews: (queue) => wake([queue]),
+          onNews: (news) => void onNews(duties, news),
           worker: {
             id,
             host: hostname(),
@@ -129,10 +136,10 @@ export function createWorker(options: WorkerOptions): Worker {
       shift = current;
       const over = new AbortController();
       const lost = new Promise<void>((resolve) => presence.onLost(resolve)).then(() => over.abort());
-      const { running, wakeAlone } = current;
+      const { running, wakeAlone, due } = current;
       ends.push(
         current.run(),
-        runDuties({ ...options, ...pools, worker: id, presence, running, wakeAlone }, over.signal),
+        runDuties({ ...options, ...pools, worker: id, presence, running, wakeAlone, due }, over.signal),
       );
       options.tell("info", "worker started", { worker: id });
       await Promise.race([lost, stopAsked]);

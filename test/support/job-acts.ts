@@ -126,7 +126,7 @@ export async function claim(
   const worker = workers[request.worker]!.id;
   const asked = { ...request, handlers: request.handlers ?? ALL_HANDLERS, worker, token: uuidv7(Date.now()) };
   const found = model.claimable(expected, asked);
-  const jobs = await claimJobs(pool, { ...asked, leaseMs: LEASE_MS, after: { tenant: "", handler: "" } });
+  const jobs = await claimJobs(pool, { ...asked, leaseMs: LEASE_MS, afterTenant: "" });
   const taken = jobs.map(({ id }) => expected.jobs.get(id)!);
   const left = found.filter((job) => !taken.includes(job));
   expect(

@@ -1,4 +1,5 @@
 // How a try may end, done to the database and to the model: by one who holds the lease, or by one who lost it.
+import { uuidv7 } from "../../src/storage/ids.ts";
 import { expect } from "vitest";
 import { transaction } from "../../src/storage/postgres.ts";
 import {
@@ -59,7 +60,12 @@ export async function end(world: World, lease: Lease, ending: Ending): Promise<v
     case "give back later":
       return returnLease(world, lease, ending === "give back" ? 0 : 3);
     case "extend": {
-      const kept = await extendLeases(world.pool, lease.worker, [lease.job], LEASE_MS);
+      const kept = await extendLeases(world.pool, lease.worker, {
+        leases: [lease.job],
+        tokens: world.leases.map(({ job }) => job.token),
+        before: uuidv7(Date.now()),
+        leaseMs: LEASE_MS,
+      });
       expect(kept.has(lease.job.id)).toBe(held !== undefined);
       return compare(world, { leased: held ? [held.id] : [] });
     }

@@ -84,7 +84,7 @@ const take = (client: Queryable, most: number, handlers = ["step"]) =>
     handlers,
     most,
     alone: false,
-    after: { tenant: "", handler: "" },
+    afterTenant: "",
     worker: uuidv7(Date.now()),
     token: uuidv7(Date.now()),
     leaseMs: 600_000,

@@ -120,7 +120,7 @@ const take = (client: Queryable, most: number): Promise<Job[]> =>
     handlers: ["step"],
     most,
     alone: false,
-    after: { tenant: "", handler: "" },
+    afterTenant: "",
     worker: uuidv7(Date.now()),
     token: uuidv7(Date.now()),
     leaseMs: 600_000,
