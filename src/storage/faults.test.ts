@@ -7,6 +7,7 @@ const error = (code: string | undefined, more: object = {}) =>
 test.each([
   ["connection refused", error("ECONNREFUSED"), "infrastructure"],
   ["connection lost", error(undefined), "infrastructure"],
+  ["written to a lost connection", error("EPIPE"), "infrastructure"],
   ["shutdown", error("57P01"), "infrastructure"],
   ["too many connections", error("53300"), "infrastructure"],
   ["disk full", error("53100"), "infrastructure"],

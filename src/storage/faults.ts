@@ -27,11 +27,11 @@ function endedConnection(error: unknown): boolean {
   return error instanceof Error && "severity" in error && ["FATAL", "PANIC"].includes(String(error.severity));
 }
 
-/** The SQLSTATE of an error, where it has one (Node's own codes such as ECONNREFUSED are not SQLSTATEs). */
+/** The SQLSTATE of an error, where it has one. Node's own codes are none: EPIPE is as long, but has no digit. */
 export function sqlState(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   const code = error.code;
-  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === "string" && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /** One line about a database error that carries no row values (the server's DETAIL does). */
