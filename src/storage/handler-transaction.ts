@@ -3,6 +3,7 @@ import type pg from "pg";
 import { UkemiError } from "../errors.ts";
 import { classifyFault, sqlState } from "./faults.ts";
 import { cut, type Pool, type Queryable } from "./postgres.ts";
+import { createSavepoints, type Sender } from "./savepoints.ts";
 import type { RunSql } from "./settle.ts";
 
 /** What a handler writes through. Plain SQL, or `client` and `pool` for query builders that expect those of `pg`. */
@@ -42,6 +43,12 @@ export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
 }
 
+/** The SQLSTATE of every statement in a transaction that has failed. */
+const ABORTED = "25P02";
+
+/** The SQLSTATE with which the server ends a transaction in which nothing happened for too long. */
+const IDLE = "25P03";
+
 const OPEN = `
 select
   set_config($1::text, $2::text, true) as job,
@@ -56,21 +63,28 @@ export async function markTransaction(run: RunSql, limits: TransactionLimits): P
   await run(OPEN, [setting.name, setting.value, String(idleMs), String(statementMs)]);
 }
 
-const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
-const COMMIT = /^\s*(?:commit|end)\b/i;
-const ROLLBACK = /^\s*(?:rollback|abort)\b(?!\s+to\b)/i;
-
 /** Nothing is opened until the first statement. */
 export function createHandlerTransaction(pool: Pool, limits: TransactionLimits): OpenableTransaction {
   let opening: Promise<pg.PoolClient> | undefined;
   let over: string | undefined;
   let released = false;
-  let firstError: unknown;
-  let depth = 0; // of transactions that a query builder opened inside ours: savepoints
+  let lost = false; // to the database, not to the handler
+  let gone = false; // the connection
+  let idle: unknown; // the server ended the connection because the handler left it idle: its own doing
+  let failed: unknown; // what made the transaction fail: later statements only say that it did
+  const savepoints = createSavepoints();
+
+  function opened(): Promise<pg.PoolClient> {
+    opening ??= open().catch((error: unknown) => {
+      gone = true;
+      throw error;
+    });
+    return opening;
+  }
 
   async function open(): Promise<pg.PoolClient> {
     const client = await pool.connect();
-    client.on("error", noteError);
+    client.on("error", noteLoss);
     try {
       void client.query("begin").catch(noteError);
       await markTransaction((text, values) => client.query(text, values), limits);
@@ -82,40 +96,41 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     }
   }
 
+  function noteLoss(error: unknown): void {
+    gone = true;
+    noteError(error);
+  }
+
   function noteError(error: unknown): void {
-    firstError ??= error;
+    if (sqlState(error) === IDLE) idle ??= error;
+    if (idle !== undefined || error instanceof UkemiError) return;
+    // on a sound connection, an error that the server did not send is about how the handler called `query`
+    const isSent = gone || sqlState(error) !== undefined;
+    lost ||= isSent && classifyFault(error) === "infrastructure";
+    if (sqlState(error) !== ABORTED) failed = error;
   }
 
-  async function run(...args: unknown[]): Promise<pg.QueryResult> {
+  /** `client.query` of `pg`: text and values, or an object with both. */
+  async function send(by: Sender, [query, ...rest]: readonly unknown[]): Promise<pg.QueryResult> {
     if (over !== undefined) throw new UkemiError("transaction_over", `The transaction is over: ${over}.`);
-    try {
-      const client = await (opening ??= open());
-      return await (client.query as (...args: unknown[]) => Promise<pg.QueryResult>)(...nested(args));
-    } catch (error) {
-      noteError(error);
-      throw error;
-    }
-  }
-
-  /** A BEGIN inside ours becomes a savepoint, and its end the end of that. Ours is ended by us alone. */
-  function nested(args: unknown[]): unknown[] {
-    const [query, ...rest] = args;
-    const text = typeof query === "string" ? query : (query as { text?: unknown } | undefined)?.text;
-    if (typeof text !== "string") return args;
-    const as = (sql: string) => [
-      typeof query === "string" ? sql : { ...(query as object), text: sql },
-      ...rest,
-    ];
-    if (BEGIN.test(text)) return as(`savepoint ukemi_${(depth += 1)}`);
-    if (!COMMIT.test(text) && !ROLLBACK.test(text)) return args;
-    if (depth === 0) {
+    const asText = typeof query === "string";
+    const { text } = asText ? { text: query } : (query as { readonly text?: unknown });
+    if (typeof text !== "string" || "submit" in Object(query)) {
       throw new UkemiError(
         "transaction_over",
-        "A handler's transaction is committed with its job: return to commit, throw to roll back.",
+        "A handler's transaction takes statements, not cursors or streams.",
       );
     }
-    const name = `ukemi_${depth--}`;
-    return as(COMMIT.test(text) ? `release savepoint ${name}` : `rollback to savepoint ${name}`);
+    try {
+      const client = await opened();
+      const run = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
+      return await savepoints.run(text, by, (sql) =>
+        run(asText ? sql : { ...(query as object), text: sql }, ...rest),
+      );
+    } catch (error) {
+      noteError(error);
+      throw idle ?? error;
+    }
   }
 
   /** Ends the use of the connection; `broken` ones do not go back to the pool. */
@@ -133,31 +148,40 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       throw error;
     } finally {
       clearTimeout(watchdog);
-      client.off("error", noteError);
+      client.off("error", noteLoss);
       client.release(broken);
     }
   }
 
-  const query = run as unknown as pg.PoolClient["query"];
-  const client = clientLike(query);
+  const query = withCallbacks((args) => send(null, args));
+  const connect = () => {
+    const by = {};
+    return Promise.resolve(clientLike(withCallbacks((args) => send(by, args))));
+  };
   return {
     tx: {
       query: query as Queryable["query"],
-      client,
-      pool: { query, connect: () => Promise.resolve(client), end: () => Promise.resolve() },
+      client: clientLike(query),
+      pool: { query, connect: connect as pg.Pool["connect"], end: () => Promise.resolve() },
     },
     used: () => opening !== undefined,
-    lostToInfrastructure: () => isInfrastructure(firstError),
+    lostToInfrastructure: () => lost,
     async commit(settle) {
       try {
-        await (opening ??= open());
+        await opened();
+        if (savepoints.isOpen()) {
+          throw new UkemiError(
+            "transaction_over",
+            "The handler ended before a transaction that it opened inside its own.",
+          );
+        }
         await finish("it was committed", (client) => settleAndCommit(client, settle));
       } catch (error) {
         // a handler that caught a failed statement, or lost the connection, learns of it only now: tell the cause
-        const isEcho = sqlState(error) === "25P02" || sqlState(error) === undefined;
-        if (isEcho && firstError !== undefined && !(error instanceof CommitUnknown)) throw firstError;
+        const isEcho = sqlState(error) === ABORTED || (gone && sqlState(error) === undefined);
+        const cause = isEcho && !(error instanceof CommitUnknown) ? failed : undefined;
         noteError(error);
-        throw error;
+        throw idle ?? cause ?? error;
       }
     },
     rollback: () =>
@@ -188,10 +212,17 @@ async function settleAndCommit(client: pg.PoolClient, settle: (run: RunSql) => P
   if (answer.command !== "COMMIT") throw new Error("the transaction was rolled back by the server");
 }
 
-/** Idle for too long is the handler's doing, although the server ends the connection for it. */
-function isInfrastructure(error: unknown): boolean {
-  if (error === undefined || error instanceof UkemiError || sqlState(error) === "25P03") return false;
-  return classifyFault(error) === "infrastructure";
+/** `pg` also takes a callback as the last argument; knex uses that. */
+function withCallbacks(send: (args: readonly unknown[]) => Promise<pg.QueryResult>): pg.PoolClient["query"] {
+  const query = (...args: unknown[]) => {
+    const tell = args.at(-1);
+    if (typeof tell !== "function") return send(args);
+    void send(args.slice(0, -1)).then(
+      (result) => void tell(null, result),
+      (error: unknown) => void tell(error),
+    );
+  };
+  return query as unknown as pg.PoolClient["query"];
 }
 
 function clientLike(query: pg.PoolClient["query"]): pg.PoolClient {
