@@ -27,7 +27,7 @@ import {
 import type { Completions } from "./completions.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
-import { judge } from "./outcome.ts";
+import { judge, TimeLimit } from "./outcome.ts";
 import type { Returns } from "./returns.ts";
 import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
 import { Stopped, type RunningJob } from "./running.ts";
@@ -122,19 +122,21 @@ async function complete(
 async function tryOwned(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
   const { job, handler, trail, limitMs: timeLimitMs } = run;
   let settled = false;
-  let lost = false; // to the database, not to the handler
+  let lost = true; // to the database, not to the handler: until the transaction is open, any error is that
   try {
     await handler.transaction!.run(
       async (tx, client) => {
         const runSql: RunSql = (text, values) => client.query(text, values);
         try {
           await markTransaction(runSql, limitsOf(run, options));
+          lost = false;
+          await runHandler(run, tx, () => {});
+          await settleDone(runSql, job, { trail, attempt: tried(), within: jobSetting(job) });
         } catch (error) {
-          lost = classifyFault(error) === "infrastructure";
+          // one that was idle for too long was ended by the server for the handler's own doing
+          lost ||= tried().durationMs < options.idleMs && (await isConnectionLost(runSql, error));
           throw error;
         }
-        await runHandler(run, tx, () => {});
-        await settleDone(runSql, job, { trail, attempt: tried(), within: jobSetting(job) });
         settled = true;
         crashPoint("work.before_commit");
       },
@@ -146,6 +148,15 @@ async function tryOwned(run: HandlerRun, options: ExecuteOptions, tried: () => T
     if (settled && classifyFault(error) === "infrastructure") return resolveUnknown(run, options);
     return fail(run, options, { thrown: error, lost, attempt: tried() });
   }
+}
+
+/** Errors of an ORM do not tell: the connection itself is asked. A handler that was stopped may still be using it. */
+async function isConnectionLost(run: RunSql, error: unknown): Promise<boolean> {
+  if (error instanceof Stopped || error instanceof TimeLimit) return false;
+  return run("select 1", []).then(
+    () => false,
+    (fault: unknown) => classifyFault(fault) === "infrastructure",
+  );
 }
 
 function limitsOf({ job, limitMs }: HandlerRun, { idleMs }: ExecuteOptions): TransactionLimits {
