@@ -42,7 +42,7 @@ try {
     user,
   );
   const said = run(process.execPath, ["use.mjs"], user).trim();
-  if (said !== "function function function") throw new Error(`an installed package says: ${said}`);
+  if (said !== "function function function function") throw new Error(`an installed package says: ${said}`);
   console.log(run(process.execPath, ["node_modules/ukemi/dist/cli/bin.js", "--version"], user).trim());
 } finally {
   rmSync(scratch, { recursive: true, force: true });
@@ -50,7 +50,8 @@ try {
 
 function userProgram() {
   return `import { createUkemi, stripe } from "ukemi";
+import { prismaTransaction } from "ukemi/prisma";
 import { signStripe } from "ukemi/testing";
-console.log(typeof createUkemi, typeof stripe, typeof signStripe);
+console.log(typeof createUkemi, typeof stripe, typeof prismaTransaction, typeof signStripe);
 `;
 }
