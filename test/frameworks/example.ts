@@ -54,12 +54,12 @@ export async function unpackExample(path: string): Promise<{ folder: string; rem
   };
 }
 
-/** Compiles a single-file example against the packed types of ukemi. */
-export async function compileExample(folder: string, file: string): Promise<string> {
+/** Compiles single-file examples against the packed types of ukemi; returns the first one's script. */
+export async function compileExample(folder: string, ...files: [string, ...string[]]): Promise<string> {
   const strict = ["--strict", "--exactOptionalPropertyTypes", "--verbatimModuleSyntax", "--skipLibCheck"];
   const target = ["--module", "nodenext", "--target", "es2023", "--types", "node", "--ignoreConfig"];
-  await runIn(folder, [TSC, ...strict, ...target, file]);
-  return file.replace(/\.ts$/, ".js");
+  await runIn(folder, [TSC, ...strict, ...target, "--rewriteRelativeImportExtensions", ...files]);
+  return files[0].replace(/\.ts$/, ".js");
 }
 
 /** Runs `node …args` to its end; a failure carries all that it wrote. */
