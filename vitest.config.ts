@@ -14,7 +14,7 @@ export default defineConfig({
       {
         test: {
           name: "store",
-          include: ["test/{store,promises,server,work}/**/*.test.ts"],
+          include: ["test/{store,promises,server,work,adapters}/**/*.test.ts"],
           ...onPostgres,
         },
       },
