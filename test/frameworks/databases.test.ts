@@ -37,7 +37,9 @@ test.each(FILES)("examples/databases/%s writes a payment and ends by itself when
   await until(isWorking, "the example's worker");
   const event = { id: "evt_1", type: "payment_intent.succeeded", data: { object: { id: "pi_1" } } };
   await storeElsewhere(url, ["evt_1"], { body: Buffer.from(JSON.stringify(event)) });
-  expect(await untilDrained(pool)).toMatchObject([{ state: "done", attempt: 1 }]);
+  const [job] = await untilDrained(pool);
+  const tries = await pool.query("select number, outcome, error_message from ukemi.attempts order by id");
+  expect(job, JSON.stringify(tries.rows)).toMatchObject({ state: "done", attempt: 1 });
   const { rows } = await pool.query("select id, status from payments");
   expect(rows).toEqual([{ id: "pi_1", status: "paid" }]);
   child.kill("SIGTERM");
