@@ -8,6 +8,7 @@ import { ensureBuilt } from "./build.mjs";
 import { fetchDebianTools } from "./debian.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { findPostgres, leftBehind } from "./machine.mjs";
+import { generatePrisma } from "./prisma.mjs";
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 ensureInstalled("all");
@@ -85,6 +86,7 @@ async function onAnotherPostgres() {
 }
 
 notRun.push(...fetchDebianTools());
+step("Prisma's client", generatePrisma);
 
 step("format", () => command([bin("oxfmt", "bin/oxfmt"), "--check", "."]));
 step("lint", () => command([bin("oxlint", "bin/oxlint"), "--type-aware", "--deny-warnings"]));

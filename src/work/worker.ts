@@ -84,12 +84,6 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const queue of queues) shift?.wake(queue);
   }
 
-  /** What another process tells: work in a queue, or a job that waits for its key there. */
-  async function onNews(duties: Pool, { queue, key }: News): Promise<void> {
-    if (key !== undefined) await promoteKeys(duties, [{ queue, key }]).catch(() => {}); // else the sweep finds it
-    wake([queue]);
-  }
-
   /** Registers under a new id, for as long as it takes. The jobs of the id before, which we hold no more, are given back. */
   async function registerAnew(duties: Pool, before: string | undefined): Promise<Registered | undefined> {
     for (let failures = 0; !stopping.signal.aborted; failures++) {
@@ -98,7 +92,7 @@ export function createWorker(options: WorkerOptions): Worker {
         const presence = await register({
           url: options.directUrl,
           connectTimeoutMs: CONNECT_TIMEOUT_MS,
-          onNews: (news) => void onNews(duties, news),
+          onNews: (news) => void hear(duties, news, wake),
           worker: {
             id,
             host: hostname(),
@@ -214,4 +208,14 @@ export function createWorker(options: WorkerOptions): Worker {
       await life;
     },
   };
+}
+
+/** What another process tells: work in a queue, or a job that waits for its key there. */
+async function hear(
+  duties: Pool,
+  { queue, key }: News,
+  wake: (queues: readonly string[]) => void,
+): Promise<void> {
+  if (key !== undefined) await promoteKeys(duties, [{ queue, key }]).catch(() => {}); // else the sweep finds it
+  wake([queue]);
 }

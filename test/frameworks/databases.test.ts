@@ -1,14 +1,12 @@
 // The examples of query builders and ORMs: each compiled and run in a process of its own.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
 import { SECRET } from "../support/server.ts";
 import { storeElsewhere, untilDrained } from "../support/work.ts";
 import { until } from "../support/until.ts";
-import { compileExample, readExample, unpackExample } from "./example.ts";
+import { compileExample, unpackExample } from "./example.ts";
 
 const FILES = ["drizzle.ts", "kysely.ts", "knex.ts", "prisma.ts"] as const;
 let example: Awaited<ReturnType<typeof unpackExample>>;
@@ -44,10 +42,4 @@ test.each(FILES)("examples/databases/%s writes a payment and ends by itself when
   expect(rows).toEqual([{ id: "pi_1", status: "paid" }]);
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
-});
-
-test("Prisma's client is generated from the schema beside it", async () => {
-  const generated = await readFile(join(example.folder, "prisma/generated/internal/class.ts"), "utf8");
-  const inline = /"inlineSchema": (".*"),/.exec(generated)?.[1];
-  expect(JSON.parse(inline!)).toBe(await readExample("databases/prisma/schema.prisma"));
 });
