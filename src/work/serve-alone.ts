@@ -45,13 +45,13 @@ async function runAlone(floor: Floor, job: Job, askedAt: number, over: AbortSign
   const { running, slots, duties, leaseMs } = floor;
   const waiting = running.add(job, askedAt); // its lease is kept alive while its neighbours finish
   await Promise.race([slots.close(), sleep(PATIENCE_MS, over)]);
-  running.remove(waiting);
   try {
     const startsAt = steadyMs();
     const mayRun =
       !over.aborted &&
       !waiting.stop.signal.aborted &&
       (await startAlone(duties, job, leaseMs).catch(() => false));
+    running.remove(waiting);
     if (!mayRun) return floor.giveBackClaim(job.token);
     crashPoint("work.alone");
     slots.take(job.queue, 1);
