@@ -55,7 +55,9 @@ alter table ukemi.jobs
   -- why it is dead
   add column death text,
   -- how often a sender's resend brought it back to life
-  add column revivals smallint not null default 0;
+  add column revivals smallint not null default 0,
+  -- how often in a row a try was given back through no fault of its handler
+  add column returns integer not null default 0;
 
 update ukemi.jobs set death = 'exhausted' where state = 'dead';
 
@@ -143,6 +145,8 @@ create function ukemi.claim_jobs(
   set enable_seqscan = off
   set enable_bitmapscan = off
   set plan_cache_mode = force_generic_plan
+  -- before PostgreSQL 18 a plan that is only discouraged costs so much that it would be compiled, at 15 ms a time
+  set jit = off
   as $$
 #variable_conflict use_column
 declare
@@ -274,6 +278,7 @@ end $$;
 create function ukemi.promote_keys(in_queues text[], of_keys text[]) returns integer
   language plpgsql
   set enable_seqscan = off
+  set jit = off
   as $$
 declare
   promoted integer;

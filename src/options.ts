@@ -176,9 +176,9 @@ export const OPTIONS = {
     env: "UKEMI_CONCURRENCY",
     flag: "concurrency",
   }),
-  handlerConnectionsMax: option(whole(1, 1000), {
-    text: "How many connections the transactions of handlers may take in one process.",
-    default: 10,
+  handlerConnectionsMax: option(optional(whole(1, 10_000)), {
+    text: "How many connections the transactions of handlers may take in one process. Unset: as many as jobs may run at once.",
+    default: undefined,
     env: "UKEMI_HANDLER_CONNECTIONS_MAX",
   }),
   timeLimitMs: option(whole(1, 86_400_000), {

@@ -92,7 +92,10 @@ export interface Ukemi<S extends Sources = Sources> {
   readonly operate: Operate;
   /** Registers the handlers and works on their jobs, until it is stopped. */
   work(): Promise<Working>;
-  /** Opens the store and checks it, or throws an error that says what to do. The first delivery does it too. */
+  /**
+   * Opens the store and checks it, or throws an error that says what to do, and makes the handlers known, so that their jobs
+   * are made also while nobody works. The first delivery opens the store too.
+   */
   start(): Promise<void>;
   /** Answers what is under way, then lets go of the store. Safe to call more than once; there is no way back. */
   stop(): Promise<void>;
@@ -205,7 +208,10 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
       return { stop: work.stopWorker };
     },
     sources: Object.keys(sources),
-    start: async () => void (await keeper.open()),
+    async start() {
+      await keeper.open();
+      await work.register();
+    },
     store: keeper.current,
     check: () => keeper.check(settings.commitDeadlineMs),
     receiver(source, receiverOptions) {

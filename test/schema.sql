@@ -76,6 +76,7 @@ column jobs.key_held boolean not null default false
 column jobs.not_yet_since timestamp with time zone
 column jobs.death text
 column jobs.revivals smallint not null default 0
+column jobs.returns integer not null default 0
 column jobs.kind text not null
 column jobs.subscription text
 column jobs.event uuid
@@ -240,6 +241,7 @@ CREATE OR REPLACE FUNCTION ukemi.claim_jobs(in_queue text, handlers text[], most
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -421,6 +423,7 @@ CREATE OR REPLACE FUNCTION ukemi.promote_keys(in_queues text[], of_keys text[])
  RETURNS integer
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 declare
   promoted integer;

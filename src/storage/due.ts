@@ -92,3 +92,49 @@ export async function promoteStranded(client: Queryable): Promise<readonly strin
   if (rows.length > 0) await promoteKeys(client, rows);
   return [...new Set(rows.map((row) => row.queue))];
 }
+
+/** Each kind of ready jobs has an index of its own; those that wait for a key become ready in time. */
+const strays = (recovered: string) => `
+  select j.id, h.home
+  from (select distinct unnest(w.queues) as queue from ukemi.workers w) as q
+  cross join unnest($1::text[], $2::text[]) as h (name, home)
+  cross join lateral (
+    select j.id
+    from ukemi.jobs j
+    where j.queue = q.queue and j.subscription = h.name and j.state = 'ready' and j.recoveries ${recovered}
+    limit 500
+  ) as j
+  where q.queue <> h.home
+    -- while a worker of the version before still serves it there, it is not ours to move
+    and not exists (
+      select from ukemi.workers w
+      where w.ended_at is null and q.queue = any(w.queues) and h.name = any(w.handlers) and w.id <> $3
+    )`;
+
+const REHOME = `
+with stray as materialized (${strays("= 0")} union all ${strays("> 0")})
+update ukemi.jobs j
+set queue = stray.home, key_held = false, state = case when j.key is null then 'ready' else 'waiting' end
+from stray
+where j.id = stray.id and j.state = 'ready'
+returning j.queue`;
+
+/** A handler and the queue in which its jobs belong. */
+export interface Home {
+  readonly handler: string;
+  readonly queue: string;
+}
+
+/** Moves jobs that were made for a queue which their handler has left since. Returns the queues that have new work. */
+export async function rehomeJobs(
+  client: Queryable,
+  worker: string,
+  homes: readonly Home[],
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ queue: string }>(REHOME, [
+    homes.map(({ handler }) => handler),
+    homes.map(({ queue }) => queue),
+    worker,
+  ]);
+  return [...new Set(rows.map((row) => row.queue))];
+}

@@ -132,13 +132,17 @@ wanted as materialized (
     case
       when s.key_by = 'tenant' then a.tenant
       when s.key_by is not null then (
-        select min(r.ref)
+        -- one tenant's key never holds up another's
+        select coalesce(a.tenant || '/', '') || min(r.ref)
         from unnest($17::uuid[], $18::text[], $19::text[]) as r (event, kind, ref)
         where r.event = a.id and r.kind = s.key_by
       )
     end as key,
     a.place as arrival,
-    row_number() over (partition by s.queue order by s.priority desc, a.place, s.name) as place
+    -- only those that the worker has handlers for count against its slots
+    row_number() over (
+      partition by s.queue, s.name = any($26::text[]) order by s.priority desc, a.place, s.name
+    ) as place
   from stored
   join arrived a using (id)
   join ukemi.subscriptions s on s.active and s.source = a.source and a.type like s.type_like

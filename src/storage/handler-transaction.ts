@@ -72,6 +72,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   let gone = false; // the connection
   let idle: unknown; // the server ended the connection because the handler left it idle: its own doing
   let failed: unknown; // what made the transaction fail: later statements only say that it did
+  let leaves = false; // something behind in the session
   const savepoints = createSavepoints();
 
   function opened(): Promise<pg.PoolClient> {
@@ -121,6 +122,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
         "A handler's transaction takes statements, not cursors or streams.",
       );
     }
+    leaves ||= leavesSomething(text);
     try {
       const client = await opened();
       const run = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
@@ -134,15 +136,18 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   }
 
   /** Ends the use of the connection; `broken` ones do not go back to the pool. */
-  async function finish(why: string, end: (client: pg.PoolClient) => Promise<void>): Promise<void> {
+  async function finish(why: string, end: (client: pg.PoolClient) => Promise<void>): Promise<boolean> {
     over ??= why;
     const client = await opening?.catch(() => undefined);
-    if (!client || released) return;
+    if (!client || released) return false;
     released = true;
     let broken = false;
     const watchdog = setTimeout(() => cut(client), limits.commitMs);
     try {
       await end(client);
+      // what the handler set for the session, or locked, is nobody else's
+      if (leaves) await client.query("discard all").catch(() => (broken = true));
+      return true;
     } catch (error) {
       broken = true;
       throw error;
@@ -175,7 +180,9 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
             "The handler ended before a transaction that it opened inside its own.",
           );
         }
-        await finish("it was committed", (client) => settleAndCommit(client, settle));
+        const ended = await finish("it was committed", (client) => settleAndCommit(client, settle));
+        if (!ended)
+          throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {
         // a handler that caught a failed statement, or lost the connection, learns of it only now: tell the cause
         const isEcho = sqlState(error) === ABORTED || (gone && sqlState(error) === undefined);
@@ -185,7 +192,10 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       }
     },
     rollback: () =>
-      finish("it was rolled back", async (client) => void (await client.query("rollback"))).catch(() => {}),
+      finish("it was rolled back", async (client) => void (await client.query("rollback"))).then(
+        () => {},
+        () => {},
+      ),
     abandon: () => void abandon(),
   };
 
@@ -236,4 +246,11 @@ function clientLike(query: pg.PoolClient["query"]): pg.PoolClient {
     removeListener: nothing,
   };
   return client as unknown as pg.PoolClient;
+}
+
+/** True for statements that may outlive the transaction: settings, locks, prepared statements of the session. */
+function leavesSomething(text: string): boolean {
+  const isPlain =
+    /^\s*(?:select|insert|update|delete|with|values|merge|savepoint|release|rollback|begin|commit)\b/i;
+  return !isPlain.test(text) || /set_config|advisory|;\s*\S/i.test(text);
 }

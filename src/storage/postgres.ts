@@ -1,5 +1,6 @@
 // Connections to PostgreSQL, and what must be true of the server behind them.
 import pg from "pg";
+import { inTime } from "../clock.ts";
 import { UkemiError } from "../errors.ts";
 
 /** Anything that can run one statement: a pool, a client, or a transaction's client. */
@@ -64,7 +65,8 @@ export async function closePool(pool: Pool, graceMs = 1000): Promise<void> {
   const timer = setTimeout(() => {
     for (const client of clientsOf(pool)) cut(client);
   }, graceMs);
-  await pool.end();
+  // a client that nobody gives back would keep the pool from ending for ever
+  await inTime(pool.end(), graceMs + 1000, () => {});
   clearTimeout(timer);
 }
 
@@ -141,12 +143,15 @@ export function readWithin<T>(pool: Pool, ms: number, work: (client: Queryable) 
   });
 }
 
+const FROZEN_MS = 10_000;
+
 /** Runs the work in one transaction; rolls back when it throws. */
 export async function transaction<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    await client.query("begin");
+    // a process that freezes between two statements must not hold what others wait for
+    await client.query(`begin; set local idle_in_transaction_session_timeout = ${FROZEN_MS}`);
     const result = await work(client);
     await client.query("commit");
     return result;

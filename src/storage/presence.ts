@@ -2,7 +2,7 @@
 import { inTime } from "../clock.ts";
 import { connect, type Connection } from "./postgres.ts";
 import type { Lease } from "./claim.ts";
-import { uuidv7 } from "./ids.ts";
+import { uuidv7Floor } from "./ids.ts";
 import { extendLeases, registerWorker, WORKER_LOCKS, type NewWorker } from "./workers.ts";
 
 /** The channel on which processes tell each other of new work. The payload is a queue's name, or `queue/key`. */
@@ -18,6 +18,9 @@ function readNews(payload: string): News {
   const at = payload.indexOf("/"); // a queue's name has none
   return at === -1 ? { queue: payload } : { queue: payload.slice(0, at), key: payload.slice(at + 1) };
 }
+
+/** What was claimed within this time may be under way still. */
+const RECENT_MS = 2000;
 
 /** A registered worker. */
 export interface Presence {
@@ -63,7 +66,7 @@ export async function register(options: PresenceOptions): Promise<Presence> {
     onLost: session.onLost,
     extend(leases, tokens, timeoutMs) {
       const { id, leaseMs } = options.worker;
-      const asked = { leases, tokens, leaseMs, before: uuidv7(Date.now()) };
+      const asked = { leases, tokens, leaseMs, before: uuidv7Floor(Date.now() - RECENT_MS) };
       return inTime(extendLeases(session, id, asked), timeoutMs, () => {
         session.destroy();
         throw new Error("the session did not answer");

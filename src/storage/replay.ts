@@ -102,7 +102,8 @@ export interface Changed {
 
 // A change that waits longer for somebody else's transaction is tried again. Fresh tables have no statistics: the indexes
 // are always right for some hundred ids.
-const SETTINGS = "select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true)";
+const SETTINGS =
+  "select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)";
 
 const LOCK = `
 select j.id, j.event, ${BODY_GONE} as body_gone

@@ -9,7 +9,10 @@ const REVIVE = `
 with revived as (
   update ukemi.jobs j
   set state = case when j.key is null then 'ready' else 'waiting' end,
-    attempt = 0, recoveries = 0, revivals = j.revivals + 1, run_at = ukemi.now(),
+    attempt = 0,
+    -- what killed its workers may do so again: it is claimed alone from the start
+    recoveries = case when j.death = 'crashed' then 1 else 0 end,
+    revivals = j.revivals + 1, run_at = ukemi.now(),
     finished_at = null, death = null, not_yet_since = null
   where j.event = any($1::uuid[]) and ${REVIVABLE}
   returning j.id, j.queue, j.key, j.event, j.tenant, j.subscription

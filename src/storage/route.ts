@@ -91,6 +91,29 @@ export async function previewRoute(client: Queryable, filter: RouteFilter): Prom
   };
 }
 
+/** Unrouted events of one type. */
+export interface UnroutedType {
+  readonly type: string;
+  readonly count: number;
+}
+
+/** Counts the unrouted events of each type, the most frequent first, whether anybody wants them or not. */
+export async function countUnrouted(
+  client: Queryable,
+  filter: RouteFilter,
+): Promise<readonly UnroutedType[]> {
+  const { rows } = await client.query<UnroutedType>(
+    `select e.type, count(*)::int as count
+     from ukemi.event_outcomes o
+     join ukemi.events e on e.id = o.event
+     where ${UNROUTED}
+     group by e.type
+     order by 2 desc, 1`,
+    valuesOf(filter).slice(0, 5),
+  );
+  return rows;
+}
+
 /** Who routes which events, and why. */
 export interface Routing extends RouteFilter {
   /** Only events behind this id: where the batch before ended. */
@@ -127,7 +150,9 @@ wanted as materialized (
     case
       when s.key_by = 'tenant' then e.tenant
       when s.key_by is not null then (
-        select min(r.ref) from ukemi.event_refs r where r.event = e.id and r.kind = s.key_by
+        select coalesce(e.tenant || '/', '') || min(r.ref)
+        from ukemi.event_refs r
+        where r.event = e.id and r.kind = s.key_by
       )
     end as key
   from picked
@@ -174,7 +199,7 @@ select
 
 // Each batch walks the index from where the one before ended; estimates that are off would sort the whole backlog again.
 const SETTINGS = `
-select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true),
+select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
   set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true),
   set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true)`;
 

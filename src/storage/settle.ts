@@ -62,7 +62,7 @@ with fenced as (
   update ukemi.jobs
   set state = 'done', attempt = attempt + 1, finished_at = ukemi.now(),
     lease_until = null, lease_token = null, worker = null, key_held = false,
-    error_class = null, error_message = null, not_yet_since = null
+    error_class = null, error_message = null, not_yet_since = null, returns = 0
   where id = $1::bigint and lease_token = $2::uuid and state = 'running'
     -- a transaction that the handler ended itself is not the one that we opened
     and ($3::text is null or current_setting('${JOB_SETTING}', true) = $3::text)
@@ -149,7 +149,7 @@ with fenced as (
   update ukemi.jobs j
   set state = 'done', attempt = attempt + 1, finished_at = ukemi.now(),
     lease_until = null, lease_token = null, worker = null, key_held = false,
-    error_class = null, error_message = null, not_yet_since = null
+    error_class = null, error_message = null, not_yet_since = null, returns = 0
   from unnest($1::bigint[], $2::uuid[], $3::float8[], $4::text[]) as d (id, token, duration_ms, trace_id)
   where j.id = d.id and j.lease_token = d.token and j.state = 'running'
   returning j.id, j.event, j.attempt, j.recoveries, j.started_at, d.duration_ms, d.trace_id
@@ -240,7 +240,7 @@ fenced as (
     not_yet_since = case when $3 = 'wait' then coalesce(j.not_yet_since, v.at) end,
     lease_until = null, lease_token = null, worker = null,
     key_held = j.key_held and j.ordered and v.death is null,
-    error_class = $7, error_message = $8
+    error_class = $7, error_message = $8, returns = 0
   from verdict v
   where j.id = v.id
   returning j.id, j.event, j.subscription, j.tenant, j.attempt, j.started_at, j.death, v.at
@@ -307,7 +307,12 @@ const GIVE_BACK = `
 with given as (
   update ukemi.jobs j
   set state = case when $3 > 0 then 'scheduled' else 'ready' end,
-    run_at = case when $3 > 0 then ukemi.now() + $3 * interval '1 ms' else j.run_at end,
+    -- one that comes back again and again comes more and more slowly
+    run_at = case
+      when $3 > 0 then ukemi.now() + greatest($3, least($3 * power(2, least(j.returns, 10)), 60000)) * interval '1 ms'
+      else j.run_at
+    end,
+    returns = j.returns + 1,
     key_held = j.key_held and ($3 = 0 or j.ordered),
     lease_until = null, lease_token = null, worker = null
   from unnest($1::bigint[], $2::uuid[]) as l (id, token)
@@ -348,4 +353,13 @@ export async function giveBackClaim(client: Queryable, worker: string, token: st
      where worker = $1 and lease_token = $2 and state = 'running'`,
     [worker, token],
   );
+}
+
+/** True where the lease is still ours. */
+export async function holdsLease(client: Queryable, { id, token }: Lease): Promise<boolean> {
+  const { rowCount } = await client.query(
+    "select from ukemi.jobs where id = $1 and lease_token = $2 and state = 'running'",
+    [id, token],
+  );
+  return rowCount === 1;
 }

@@ -253,10 +253,11 @@ export async function rescueJobs(client: Queryable): Promise<readonly Rescued[]>
   return rows;
 }
 
-/** True for the one transaction that may look for lost workers now. */
-export async function holdsRescueLock(client: Queryable): Promise<boolean> {
+/** True for the one transaction that has this lock now: one process at a time is enough for a duty. */
+export async function holdsLock(client: Queryable, name: string): Promise<boolean> {
   const { rows } = await client.query<{ held: boolean }>(
-    "select pg_try_advisory_xact_lock(hashtextextended('ukemi.rescue', 0)) as held",
+    "select pg_try_advisory_xact_lock(hashtextextended($1, 0)) as held",
+    [name],
   );
   return rows[0]!.held;
 }

@@ -21,7 +21,6 @@ export function createCompletions(
   let settling = false;
 
   async function settleAll(): Promise<void> {
-    settling = true;
     while (waiting.length > 0) {
       const batch = waiting.slice(0, BATCH_MAX);
       waiting = waiting.slice(BATCH_MAX);

@@ -94,7 +94,9 @@ export function createTrail(job: Job): Trail & { readonly audit: Audit; readonly
       const text = target === undefined ? null : String(target);
       requireText("audit's action", action);
       if (text !== null) requireText("audit's target", text);
-      const dedupeKey = dedupe ?? [about, job.handler, action, text ?? ""].join("|");
+      // of its own choosing: within the tenant, so that one never suppresses another's
+      const chosen = dedupe === undefined ? undefined : `${job.tenant ?? ""}|${dedupe}`;
+      const dedupeKey = chosen ?? [about, job.handler, action, text ?? ""].join("|");
       // the same line said twice in one try is one line too: the statement could not insert it twice
       if (audits.some((entry) => entry.dedupeKey === dedupeKey)) return;
       audits.push({ action, target: text, details, dedupeKey });
@@ -125,7 +127,7 @@ export function readContent(job: Job, link: EventTools["link"]): Record<string, 
     queue: job.queue,
     handler: job.handler,
     tenant: job.tenant,
-    key: job.key,
+    key: keyOf(job),
     attempt: job.attempt + 1,
     maxAttempts: job.maxAttempts,
     recoveries: job.recoveries,
@@ -147,6 +149,12 @@ export function readContent(job: Job, link: EventTools["link"]): Record<string, 
     headers: parse(headers ?? "{}") as Received["headers"],
   };
   return { job: facts, event, received };
+}
+
+/** As the application gave it: a tenant's keys are kept with the tenant before them. */
+function keyOf({ key, tenant }: Job): string | null {
+  const prefix = `${tenant}/`;
+  return key !== null && tenant !== null && key.startsWith(prefix) ? key.slice(prefix.length) : key;
 }
 
 function parse(text: string): unknown {

@@ -1,10 +1,10 @@
 // The regular duties of a worker: keep its leases alive, make ready what is due, take over from those that are gone.
 import { sleep, steadyMs } from "../clock.ts";
-import { moveDue, promoteStranded } from "../storage/due.ts";
+import { moveDue, promoteStranded, rehomeJobs, type Home } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import type { Presence } from "../storage/presence.ts";
-import { holdsRescueLock, rescueJobs, type Rescued } from "../storage/workers.ts";
+import { holdsLock, rescueJobs, type Rescued } from "../storage/workers.ts";
 import type { Bell } from "./bell.ts";
 import type { Running } from "./running.ts";
 import type { Tell } from "./worker.ts";
@@ -14,6 +14,8 @@ export interface DutyOptions {
   readonly duties: Pool;
   readonly presence: Presence;
   readonly running: Running;
+  /** The handlers that this worker has, and their queues. */
+  readonly homes: readonly Home[];
   readonly leaseMs: number;
   readonly pollMs: number;
   /** Work has become ready in these queues, for us and for others. */
@@ -51,11 +53,7 @@ export async function runDuties(options: DutyOptions, ended: AbortSignal): Promi
     every("extending leases", () => extend(options)),
     every("making due jobs ready", () => makeReady(options), options.due),
     every("taking over lost jobs", () => rescue(options)),
-    every("promoting stranded keys", async () => {
-      const queues = await promoteStranded(options.duties);
-      if (queues.length > 0) options.onReady(queues);
-      return STRANDED_MS;
-    }),
+    every("finding stranded jobs", () => findStranded(options)),
   ]);
 }
 
@@ -84,11 +82,23 @@ async function makeReady({ duties, pollMs, onReady }: DutyOptions): Promise<numb
 /** One process at a time looks for the dead; the others need not. */
 async function rescue({ duties, onRescue, onReady, wakeAlone }: DutyOptions): Promise<number> {
   const rescued = await transaction(duties, async (client) =>
-    (await holdsRescueLock(client)) ? rescueJobs(client) : [],
+    (await holdsLock(client, "ukemi.rescue")) ? rescueJobs(client) : [],
   );
   for (const job of rescued) onRescue(job);
   if (rescued.length === 0) return RESCUE_MS;
   onReady([...new Set(rescued.map((job) => job.queue))]);
   wakeAlone();
   return RESCUE_MS;
+}
+
+/** Jobs whose key nobody holds, or whose handler has moved to another queue. The longer it takes, the rarer it is done. */
+async function findStranded({ duties, worker, homes, onReady }: DutyOptions): Promise<number> {
+  const startedAt = steadyMs();
+  const queues = await transaction(duties, async (client) =>
+    (await holdsLock(client, "ukemi.stranded"))
+      ? [...(await rehomeJobs(client, worker, homes)), ...(await promoteStranded(client))]
+      : [],
+  );
+  if (queues.length > 0) onReady(queues);
+  return Math.max(STRANDED_MS, 20 * (steadyMs() - startedAt));
 }

@@ -13,6 +13,7 @@ import {
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import {
   giveBack,
+  holdsLease,
   JOB_SETTING,
   jobSetting,
   LeaseLost,
@@ -27,12 +28,12 @@ import {
 import type { Completions } from "./completions.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
-import { judge, TimeLimit } from "./outcome.ts";
+import { judge, terminal, TimeLimit } from "./outcome.ts";
 import type { Returns } from "./returns.ts";
 import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
 import { Stopped, type RunningJob } from "./running.ts";
 
-/** How a try ended. `returned` burns no attempt; `lost` means that the job is somebody else's now; `unknown` was looked into afterwards. */
+/** How a try ended. `returned` burns no attempt; `lost` means that the job is somebody else's now. */
 export type TryOutcome = "done" | "retry" | "not_yet" | "dead" | "returned" | "lost";
 
 /** What is told of a try when it has ended. */
@@ -78,12 +79,12 @@ export async function execute(
   const { traceId } = run.trace;
   const tried = (): Try => ({ durationMs: steadyMs() - startedAt, worker, traceId });
   crashPoint("work.claimed");
-  const end = await (handler.transaction ? tryOwned : tryOwn)(run, options, tried);
+  const end = await (handler.transaction ? tryInOwners : tryInOurs)(run, options, tried);
   return { job, ...end, durationMs: steadyMs() - startedAt, worker, traceId };
 }
 
 /** In a transaction of ours, which is opened only if the handler uses it. */
-async function tryOwn(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
+async function tryInOurs(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
   const transaction = createHandlerTransaction(options.handlerPool, limitsOf(run, options));
   try {
     await runHandler(run, transaction.tx, transaction.abandon);
@@ -119,7 +120,7 @@ async function complete(
 }
 
 /** In a transaction that an ORM opens: our completion is the last thing that happens in it. */
-async function tryOwned(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
+async function tryInOwners(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
   const { job, handler, trail, limitMs: timeLimitMs } = run;
   let settled = false;
   let lost = true; // to the database, not to the handler: until the transaction is open, any error is that
@@ -170,18 +171,28 @@ function limitsOf({ job, limitMs }: HandlerRun, { idleMs }: ExecuteOptions): Tra
 
 /** Says what follows from what was thrown, and writes it down. */
 async function fail(
-  { job, handler }: HandlerRun,
+  run: HandlerRun,
   options: ExecuteOptions,
   { thrown, lost, attempt }: { readonly thrown: unknown; readonly lost: boolean; readonly attempt: Try },
 ): Promise<End> {
+  const { job, handler } = run;
   const error = keepError(thrown);
-  if (thrown instanceof LeaseLost) return { outcome: "lost", error };
+  if (thrown instanceof LeaseLost) {
+    const isOurs = await holdsLease(options.duties, job).catch(() => false);
+    if (!isOurs) return { outcome: "lost", error };
+    // the fence failed though the lease is ours: the handler ended the transaction, and what it wrote may be committed
+    return fail(run, options, {
+      thrown: terminal("the handler ended its own transaction"),
+      lost: false,
+      attempt,
+    });
+  }
   // on a stop, and after a lost connection, the worker gives back everything it has at once
   if (thrown instanceof Stopped)
     return { outcome: thrown.reason === "lease_lost" ? "lost" : "returned", error };
   if (lost) return returnJob(options, job, `the database failed: ${error.message}`, error);
   try {
-    const failure = judge(thrown, job, handler.policy);
+    const failure = judge(thrown, error, job, handler.policy);
     const death = await settleFailed(options.duties, job, failure, attempt);
     if (death !== null) return { outcome: "dead", death, error };
     return { outcome: failure.next === "wait" ? "not_yet" : "retry", error };

@@ -116,7 +116,7 @@ async function open({ pool, offer, timeLimitMs }: Visit): Promise<OpenableTransa
 
 async function store(visit: Visit, { tx }: OpenableTransaction): Promise<StoredBatch> {
   const stored = await storeEvents({ query: tx.query, pooled: true }, [visit.event], visit.offer);
-  await tx.query("set local lock_timeout = 0"); // that was for the event; the handler's statements wait as they like
+  await tx.query("set local lock_timeout to default"); // that was for the event, not for the handler's statements
   return stored;
 }
 
@@ -126,6 +126,9 @@ async function attempt(visit: Visit): Promise<StoredEvent> {
   let stored: StoredBatch;
   try {
     stored = await store(visit, transaction);
+    if (!stored.events[0]!.duplicate && stored.claimed.length < visit.offer.handlers.length) {
+      throw new Error("an inline handler has no job: was its subscription removed while the process runs?");
+    }
     for (const job of stored.claimed) {
       const run = runOf(visit, job);
       await runHandler(run, transaction.tx, transaction.abandon).catch((error: unknown) => {
@@ -162,7 +165,12 @@ async function storeDead(visit: Visit, failed: HandlerRun, thrown: Terminal): Pr
     const dead = stored.claimed.find((job) => job.handler === failed.handler.name);
     const others = stored.claimed.filter((job) => job !== dead);
     if (dead)
-      await settleFailed(tx, dead, judge(thrown, dead, failed.handler.policy), triedOf(visit, failed));
+      await settleFailed(
+        tx,
+        dead,
+        judge(thrown, keepError(thrown), dead, failed.handler.policy),
+        triedOf(visit, failed),
+      );
     if (others.length > 0)
       await giveBack(tx, others, { reason: "another handler of the event died", delayMs: 0 });
     await transaction.commit(async () => {});

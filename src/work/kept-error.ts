@@ -14,12 +14,15 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, "$1 [token]"],
   [/\b(AKIA|ASIA)[A-Z0-9]{16}\b/g, "[key]"],
   [/\b(?:ghp|gho|ghs|xox[abpr])[_-][A-Za-z0-9-]{10,}/g, "[token]"],
-  [/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/:@]*:[^\s/@]*@/gi, "$1[secret]@"],
+  [/\b([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/:@]{0,200}:[^\s/@]{0,200}@/gi, "$1[secret]@"],
   [
     /\b(password|passwd|secret|token|api[_-]?key|authorization|signature)(["']?\s*[:=]\s*["']?)[^\s"',;&)}]+/gi,
     "$1$2[secret]",
   ],
-  [/[\p{L}\p{N}._%+'-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu, "[address]"],
+  [
+    /(?<![\p{L}\p{N}._%+'-])[\p{L}\p{N}._%+'-]{1,64}@[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,8}/gu,
+    "[address]",
+  ],
   [/\b\d(?:[ -]?\d){12,18}\b/g, "[number]"],
   [/\b(?:\d{1,3}\.){3}\d{1,3}\b/g, "[address]"],
 ];
@@ -31,30 +34,38 @@ export function redact(text: string): string {
   return clean;
 }
 
-/** Whatever was thrown, made fit to be kept. */
-export function keepError(thrown: unknown): KeptError {
-  try {
-    return readError(thrown);
-  } catch {
-    return { class: "NotAnError", message: "something that cannot be shown", stack: null };
-  }
+/** What was thrown where it was no error, or one that cannot even be looked at. */
+class NotAnError extends Error {
+  override readonly name = "NotAnError";
 }
 
-function readError(thrown: unknown): KeptError {
-  const error = thrown instanceof Error ? thrown : undefined;
-  const message = typeof error?.message === "string" ? error.message : describe(error?.message ?? thrown);
-  const stack = error?.stack;
+/** Whatever was thrown as an error that can be handled: a revoked proxy would throw in the hands of whoever asks it. */
+export function asError(thrown: unknown): Error {
+  try {
+    if (thrown instanceof Error && typeof thrown.name === "string" && `${thrown.stack}` !== "") return thrown;
+  } catch {
+    return new NotAnError("something that cannot be shown");
+  }
+  return new NotAnError(describe(thrown));
+}
+
+/** Whatever was thrown, made fit to be kept. */
+export function keepError(thrown: unknown): KeptError {
+  const error = asError(thrown);
+  const message = typeof error.message === "string" ? error.message : describe(error.message);
+  const stack = error instanceof NotAnError ? undefined : error.stack;
   return {
-    class: redact(classOf(thrown)).slice(0, CLASS_MAX),
-    message: redact(cutTo(message, 4 * MESSAGE_MAX)).slice(0, MESSAGE_MAX),
-    stack: typeof stack === "string" ? redact(cutTo(stack, 2 * STACK_MAX)).slice(0, STACK_MAX) : null,
+    class: redact(classOf(error)).slice(0, CLASS_MAX),
+    message: redact(cutTo(message, 2 * MESSAGE_MAX)).slice(0, MESSAGE_MAX),
+    stack: typeof stack === "string" ? redact(cutTo(stack, STACK_MAX)).slice(0, STACK_MAX) : null,
   };
 }
 
 /** The name by which dead letters are grouped: the error's, with its code where that says more. */
-function classOf(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return "NotAnError";
-  const name = typeof thrown.name === "string" && thrown.name !== "" ? thrown.name : "Error";
+function classOf(thrown: Error): string {
+  // those of `pg` are all named "error"
+  const given = thrown.name === "error" ? thrown.constructor.name : thrown.name;
+  const name = typeof given === "string" && given !== "" ? given : "Error";
   const code = "code" in thrown ? thrown.code : undefined;
   return typeof code === "string" && /^[A-Za-z0-9_.-]{1,60}$/.test(code) ? `${name} ${code}` : name;
 }

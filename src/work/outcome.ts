@@ -1,6 +1,5 @@
 // What a handler can say by throwing, and what follows from any throw.
 import type { Failure, KeptError } from "../storage/settle.ts";
-import { keepError } from "./kept-error.ts";
 import type { Policy } from "./policy.ts";
 
 /** Shared by every copy of this module in the process: a bundler or a loader may well make two. */
@@ -80,10 +79,10 @@ function bounded(ms: number): number {
 /** What follows from what a handler threw, for a job that had so many attempts before. */
 export function judge(
   thrown: unknown,
+  error: KeptError,
   job: { readonly attempt: number; readonly maxAttempts: number },
   policy: Policy,
 ): Failure {
-  const error: KeptError = keepError(thrown);
   const said = saidBy(thrown);
   if (said?.[SAID] === "terminal") return { next: "die", death: "terminal", error };
   if (said?.[SAID] === "not_yet") return { next: "wait", withinMs: said.withinMs, error };

@@ -32,10 +32,10 @@ test("repeats the last wait of a list, asks a function, and spreads by the jitte
   expect(waits({ retries: 1, delaysMs: [1000], jitter: 0.2 }, () => 1)).toEqual([1200]);
 });
 
-test("bounds what a function returns to a day, and takes a minute where it returns nothing sensible", () => {
+test("bounds what a function returns to a year, and takes a minute where it returns nothing sensible", () => {
   const returns = [Number.NaN, -5, 1e12, Infinity];
   expect(waits({ retries: 4, delaysMs: (retry) => returns[retry - 1]! })).toEqual([
-    60_000, 0, 86_400_000, 86_400_000,
+    60_000, 0, 31_536_000_000, 31_536_000_000,
   ]);
   const broken = () => {
     throw new Error("no");

@@ -53,12 +53,15 @@ const PATIENT_MS = [
 const PRESETS: Readonly<Record<Exclude<Retry, CustomRetry>, CustomRetry>> = {
   quick: { retries: 3, delaysMs: [SECOND, 2 * SECOND, 4 * SECOND] },
   patient: { retries: PATIENT_MS.length, delaysMs: PATIENT_MS, jitter: 0.1 },
-  qstash: { retries: 3, delaysMs: (retry) => Math.exp(2.5 * retry) * SECOND },
+  qstash: { retries: 3, delaysMs: (retry) => Math.min(DAY, Math.exp(2.5 * retry) * SECOND) },
 };
 
 const RETRIES_MAX = 1000;
 
-const doubling = (retry: number) => SECOND * 2 ** (retry - 1);
+const doubling = (retry: number) => Math.min(DAY, SECOND * 2 ** (retry - 1));
+
+/** Longer than this nobody means. */
+const WAIT_MS_MAX = 365 * DAY;
 
 /** Makes a policy ready, or throws an error that says what is wrong with it. `random` is for tests. */
 export function readPolicy(retry: Retry, random: () => number = Math.random): Policy {
@@ -86,7 +89,7 @@ export function readPolicy(retry: Retry, random: () => number = Math.random): Po
     name: typeof retry === "string" ? retry : "custom",
     maxAttempts: retries + 1,
     delayMs(nth) {
-      const wait = Math.min(Math.max(0, waitFor(delaysMs, nth)), DAY);
+      const wait = Math.min(Math.max(0, waitFor(delaysMs, nth)), WAIT_MS_MAX);
       return Math.round(wait * (1 + jitter * (2 * random() - 1)));
     },
   };

@@ -76,7 +76,9 @@ export function createRegistry(): Registry {
 
 /** Makes the handlers' claims known to every receiver. */
 export async function registerHandlers(client: Queryable, handlers: Iterable<Handler>): Promise<void> {
-  for (const { name, target, queue, priority, policy, keyBy, ordered } of handlers) {
+  // in one order: two applications that change the same ones would deadlock
+  const sorted = [...handlers].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { name, target, queue, priority, policy, keyBy, ordered } of sorted) {
     if (target.kind !== "handler") continue;
     const { source, pattern } = target;
     const { maxAttempts, name: policyName } = policy;

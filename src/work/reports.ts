@@ -37,12 +37,9 @@ export function createReports({ logger, metrics, alert }: ReportOptions): Report
     },
     onRescue({ id, handler, queue, event_id, tenant, worker, recoveries, death }) {
       metrics.rescued({ queue, handler, death });
-      logger.warn(
-        { job: id, handler, queue, lost_worker: worker, recoveries },
-        "a job was taken over from a worker that is gone",
-      );
-      if (death === null) return;
-      const message = "the process that ran it died each time";
+      const facts = { job: id, handler, queue, lost_worker: worker, recoveries };
+      if (death === null) return logger.warn(facts, "a job was taken over from a worker that is gone");
+      const message = `the process that ran it died ${recoveries} times (killed, out of memory, or silent past its lease)`;
       alert({
         kind: "dead_letter",
         job: id,

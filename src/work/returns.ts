@@ -2,8 +2,8 @@
 import { sleep } from "../clock.ts";
 
 export interface Returns {
-  /** Does the work until it succeeds or the worker ends; never rejects. True where it succeeded. */
-  until(work: () => Promise<void>): Promise<boolean>;
+  /** Does the work until it succeeds or the worker ends; never rejects. */
+  until(work: () => Promise<void>): Promise<void>;
   /** Gives up what is still to be done: leases will lapse. */
   stop(): void;
 }
@@ -16,14 +16,12 @@ export function createReturns(onFault: (error: unknown) => void): Returns {
     async until(work) {
       for (let pauseMs = 25; !ending.signal.aborted; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 2)) {
         try {
-          await work();
-          return true;
+          return await work();
         } catch (error) {
           onFault(error);
           await sleep(pauseMs, ending.signal);
         }
       }
-      return false;
     },
     stop: () => ending.abort(),
   };

@@ -2,6 +2,7 @@
 import type { Job } from "../storage/claim.ts";
 import { createTrail, nextTrace, readContent } from "./context.ts";
 import type { Handler } from "./handler.ts";
+import { asError } from "./kept-error.ts";
 import { TimeLimit } from "./outcome.ts";
 
 /** One run of a handler, and what it says beside its writes. */
@@ -31,15 +32,18 @@ export async function runHandler(run: HandlerRun, tx: unknown, onStop: () => voi
     limitMs,
   );
   const signal = AbortSignal.any([stop, limit.signal]);
+  // first in the row of listeners: what the handler does when it hears of the stop is refused already
+  signal.addEventListener("abort", onStop, { once: true });
   try {
     const content = readContent(job, trail.link);
     const context = { ...content, tx, audit: trail.audit, signal, traceparent: trace.traceparent };
-    // first in the row of listeners: what the handler does when it hears of the stop is refused already
-    signal.addEventListener("abort", onStop, { once: true });
     await untilAborted(async () => handler.run(context as never), signal);
     stop.throwIfAborted();
+  } catch (error) {
+    throw asError(error);
   } finally {
     clearTimeout(timer);
+    signal.removeEventListener("abort", onStop); // Node keeps a combined signal alive for as long as somebody listens
   }
 }
 

@@ -17,18 +17,16 @@ test("counts by queue, and says when one is free", () => {
   expect(freed).toEqual(["a"]);
 });
 
-test("closes for one that must run alone: nothing starts, and it waits for what runs", async () => {
+test("closes for one that must run alone: nothing starts, and it is told when it has become quiet", () => {
   const freed: string[] = [];
   const slots = createSlots(new Map([["a", 2]]), (queue) => freed.push(queue));
+  expect(slots.quietMs()).toBe(Infinity);
   slots.take("a", 1);
-  let alone = false;
-  const closed = slots.close().then(() => (alone = true));
-  expect(slots.free("a")).toBe(0);
-  await Promise.resolve();
-  expect(alone).toBe(false);
+  slots.close();
+  expect([slots.free("a"), slots.quietMs()]).toEqual([0, 0]);
   slots.release("a", 1);
-  await closed;
   expect(slots.free("a")).toBe(0);
+  expect(slots.quietMs()).toBeLessThan(1000);
   slots.reopen();
   expect(slots.free("a")).toBe(2);
   expect(freed).toContain("a");

@@ -1,13 +1,16 @@
 // Slots: how many jobs of each queue may run in this process at once, and when one runs alone.
 
+import { steadyMs } from "../clock.ts";
+
 export interface Slots {
   /** How many more jobs of the queue may start now. */
   free(queue: string): number;
   take(queue: string, count: number): void;
   release(queue: string, count: number): void;
-  running(): number;
-  /** No job starts until `reopen`; resolves when none is left. */
-  close(): Promise<void>;
+  /** No job starts until `reopen`. */
+  close(): void;
+  /** For how long nothing has been running, in milliseconds; 0 while something is. */
+  quietMs(): number;
   reopen(): void;
   /** Resolves when nothing runs. */
   idle(): Promise<void>;
@@ -20,6 +23,7 @@ export function createSlots(
 ): Slots {
   const used = new Map<string, number>();
   let running = 0;
+  let endedAt = -Infinity;
   let closed = false;
   let waiting: (() => void)[] = [];
 
@@ -41,14 +45,12 @@ export function createSlots(
     release(queue, count) {
       used.set(queue, (used.get(queue) ?? 0) - count);
       running -= count;
+      endedAt = steadyMs();
       if (running === 0) wakeWaiting();
       onFree(queue);
     },
-    running: () => running,
-    close() {
-      closed = true;
-      return idle();
-    },
+    close: () => void (closed = true),
+    quietMs: () => (running > 0 ? 0 : steadyMs() - endedAt),
     reopen() {
       closed = false;
       for (const queue of concurrency.keys()) onFree(queue);

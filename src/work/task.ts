@@ -41,7 +41,7 @@ export function readTask(handler: Handler, payload: unknown, options: EnqueueOpt
   }
   for (const [name, value] of Object.entries({ key, dedupe, tenant })) {
     if (value !== undefined && !isName(value)) {
-      throw wrong(`${name} must be 1 to 255 characters without control characters`);
+      throw wrong(`${name} must be 1 to 255 bytes without control characters`);
     }
   }
   if (runAt !== undefined && !isTime(runAt)) throw wrong("runAt must be a Date between 1970 and 9999");
@@ -61,7 +61,7 @@ export function readTask(handler: Handler, payload: unknown, options: EnqueueOpt
     maxAttempts: handler.policy.maxAttempts,
     policy: handler.policy.name,
     tenant: tenant ?? null,
-    key: key ?? null,
+    key: key === undefined ? null : tenant === undefined ? key : `${tenant}/${key}`, // one tenant's never holds up another's
     ordered,
     dedupeKey: dedupe ?? null,
     runAt: runAt ?? null,

@@ -31,6 +31,8 @@ export interface WorkOptions {
 }
 
 export interface Work {
+  /** Makes the handlers known to every receiver, so that their jobs are made also while nobody works. */
+  register(): Promise<void>;
   /** Registers the handlers and starts the worker. */
   start(): Promise<void>;
   /** Stores the event through its inline handlers; undefined where it has none. */
@@ -77,20 +79,11 @@ export function createWork(options: WorkOptions): Work {
     }
   }
 
-  /** Once, and again after a failure. */
-  let registering: Promise<void> | undefined;
-  function register(): Promise<void> {
-    registry.close();
-    registering ??= keeper
-      .open()
-      .then(({ duties }) =>
-        transaction(duties, (client) => registerHandlers(client, registry.handlers.values())),
-      )
-      .catch((error: unknown) => {
-        registering = undefined;
-        throw error;
-      });
-    return registering;
+  /** Writes nothing where nothing has changed. */
+  async function register(): Promise<void> {
+    if (registry.handlers.size === 0) return;
+    const { duties } = await keeper.open();
+    await transaction(duties, (client) => registerHandlers(client, registry.handlers.values()));
   }
 
   const inline = createInlineStore({
@@ -101,7 +94,8 @@ export function createWork(options: WorkOptions): Work {
     async openPool() {
       await register();
       const { url } = await keeper.open();
-      return openPool(url, { max: settings.handlerConnectionsMax, name: "ukemi inline", queryTimeoutMs: 0 });
+      const max = settings.handlerConnectionsMax ?? settings.concurrency;
+      return openPool(url, { max, name: "ukemi inline", queryTimeoutMs: 0 });
     },
   });
 
@@ -117,14 +111,18 @@ export function createWork(options: WorkOptions): Work {
         "There are no handlers: add them with ukemi.on() or ukemi.task() before work().",
       );
     }
+    registry.close();
     await register();
     const { url, sessionUrl } = await keeper.open();
+    const concurrency = concurrencyOf(options);
     worker = createWorker({
       ...settings,
       url,
       directUrl: sessionUrl,
       handlers: registry.handlers,
-      concurrency: concurrencyOf(options),
+      concurrency,
+      // a job without a connection would wait for one, and be given back
+      handlerConnectionsMax: settings.handlerConnectionsMax ?? sumOf(concurrency.values()),
       ...reports,
       onReady,
       tell: (level, message, fields) => logger[level](fields ?? {}, message),
@@ -139,6 +137,7 @@ export function createWork(options: WorkOptions): Work {
 
   return {
     start: () => (starting ??= start()),
+    register,
     stopWorker,
     async stop() {
       await stopWorker();
@@ -181,4 +180,8 @@ function concurrencyOf({ settings, queues, registry }: WorkOptions): Map<string,
     }
   }
   return limits;
+}
+
+function sumOf(numbers: Iterable<number>): number {
+  return [...numbers].reduce((sum, number) => sum + number, 0);
 }

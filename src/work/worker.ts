@@ -25,7 +25,7 @@ interface Registered {
   readonly presence: Presence;
 }
 
-/** Handlers' transactions must not take the connections that keep their leases alive. */
+/** Handlers' transactions must not take the connections by which jobs are claimed, settled and recovered. */
 interface Pools {
   readonly duties: Pool;
   readonly handlerPool: Pool;
@@ -77,6 +77,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const stopAsked = new Promise<void>((resolve) =>
     stopping.signal.addEventListener("abort", () => resolve(), { once: true }),
   );
+  const homes = [...options.handlers.values()].map(({ name, queue }) => ({ handler: name, queue }));
   let shift: Shift | undefined;
   let life: Promise<void> | undefined;
 
@@ -133,7 +134,10 @@ export function createWorker(options: WorkerOptions): Worker {
       const { running, wakeAlone, due } = current;
       ends.push(
         current.run(),
-        runDuties({ ...options, ...pools, worker: id, presence, running, wakeAlone, due }, over.signal),
+        runDuties(
+          { ...options, ...pools, worker: id, presence, running, wakeAlone, due, homes },
+          over.signal,
+        ),
       );
       options.tell("info", "worker started", { worker: id });
       await Promise.race([lost, stopAsked]);
@@ -150,13 +154,19 @@ export function createWorker(options: WorkerOptions): Worker {
       });
       current.abort("connection_lost");
       registered = await registerAnew(pools.duties, id);
+      if (!registered)
+        await inTime(
+          endWorker(pools.duties, id, "stopped").catch(() => 0),
+          STOP_GRACE_MS,
+          () => 0,
+        );
     }
     await inTime(Promise.all(ends), STOP_GRACE_MS, () => []);
   }
 
   /** Stops what still runs, and gives its jobs back. */
   async function leave(current: Shift, { id, presence }: Registered, duties: Pool): Promise<void> {
-    const left = current.running.size();
+    const stopped = current.running.size();
     current.abort("stopping");
     // what cannot be given back in time is found by others: the session ends, and its lock with it
     const given = endWorker(duties, id, "stopped").catch((error: unknown) => {
@@ -165,7 +175,7 @@ export function createWorker(options: WorkerOptions): Worker {
     });
     await inTime(given, STOP_GRACE_MS, () => 0);
     await presence.close().catch(() => {});
-    options.tell("info", "worker stopped", { worker: id, given_back: left });
+    options.tell("info", "worker stopped", { worker: id, handlers_stopped: stopped });
   }
 
   async function liveOut(first: Registered, pools: Pools): Promise<void> {

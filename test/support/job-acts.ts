@@ -201,9 +201,9 @@ export async function sweepKeys(world: World): Promise<void> {
   await compare(world);
 }
 
-export async function takeOver(world: World): Promise<void> {
+export async function takeOver(world: World, missed?: string): Promise<void> {
   await rescueJobs(world.pool);
-  model.rescue(world.model);
+  model.rescue(world.model, missed);
   await compare(world);
 }
 
@@ -221,7 +221,7 @@ export async function stopWorker(world: World, index: number): Promise<void> {
 export async function killWorker(world: World, index: number): Promise<void> {
   const { id, number } = world.workers[index]!;
   await world.session.query("select pg_advisory_unlock($1, $2)", [WORKER_LOCKS, number]);
-  await takeOver(world);
+  await takeOver(world, id);
   await pass(world, 1);
   world.model.ended.add(id);
   await takeOver(world);

@@ -118,10 +118,11 @@ function holderOf(model: Model, { queue, key }: ModelJob): ModelJob | undefined 
   return listJobs(model).find((other) => other.keyHeld && other.queue === queue && other.key === key);
 }
 
-/** Takes what is held by nobody any more; a job that had begun is one crash older. */
-export function rescue(model: Model): void {
+/** Takes what is held by nobody any more; a job that had begun is one crash older. One just missed may come back. */
+export function rescue(model: Model, missed?: string): void {
   for (const job of listJobs(model)) {
-    if (job.state !== "running" || !(job.leaseUntil < model.now || model.ended.has(job.worker!))) continue;
+    const lapsed = job.leaseUntil < model.now && job.worker !== missed;
+    if (job.state !== "running" || !(lapsed || model.ended.has(job.worker!))) continue;
     if (job.started) model.attempts += 1;
     if (job.started && job.recoveries >= CRASHES_MAX) die(model, job, "crashed");
     else leave(job, "ready");
@@ -142,7 +143,8 @@ export function revive(model: Model, event: string): void {
     const revivable =
       job.event === event && job.state === "dead" && job.death !== "terminal" && job.revivals === 0;
     if (!revivable) continue;
-    Object.assign(job, { attempt: 0, recoveries: 0, revivals: 1, death: null, notYetSince: null });
+    const recoveries = job.death === "crashed" ? 1 : 0;
+    Object.assign(job, { attempt: 0, recoveries, revivals: 1, death: null, notYetSince: null });
     job.state = job.key === null ? "ready" : "waiting";
     model.audits += 1;
   }

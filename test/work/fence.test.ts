@@ -104,7 +104,7 @@ test("does not commit half of a handler that caught a failed statement", async (
   await ukemi.work();
   await storeElsewhere(url, ["evt_1"]);
   const [job] = await untilDrained(pool);
-  expect(job).toMatchObject({ state: "dead", error_class: "error 23502" });
+  expect(job).toMatchObject({ state: "dead", error_class: "DatabaseError 23502" });
   expect(await entries()).toBe(0);
 });
 
@@ -127,7 +127,7 @@ test("takes a constraint that fails at COMMIT for a failed try", async () => {
   expect((await untilDrained(pool))[0]).toMatchObject({
     state: "dead",
     attempt: 3,
-    error_class: "error 23503",
+    error_class: "DatabaseError 23503",
   });
   expect(await entries()).toBe(0);
 });
@@ -156,16 +156,20 @@ test.each(["commit", "rollback", "  COMMIT work", "end", "abort"])(
   },
 );
 
-test("never completes a job in a transaction that the handler ended behind our back", async () => {
-  const { url, pool } = await withLedger();
-  const { ukemi, lines } = makeUkemi(url);
+test("buries a job whose handler ended the transaction behind our back: it must not commit again and again", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi } = makeUkemi(url);
   ukemi.on("stripe", TYPE, async ({ tx }) => {
-    await tx.query("select 1; commit; begin");
+    await tx.query("insert into ledger values ('outside the fence'); commit; begin");
   });
   await ukemi.work();
   await storeElsewhere(url, ["evt_1"]);
-  await until(() => lines().some((line) => line.outcome === "lost"), "the try not to count");
-  expect((await readJobs(pool))[0]).toMatchObject({ state: "running", attempt: 0 });
+  expect((await untilDrained(pool))[0]).toMatchObject({
+    state: "dead",
+    death: "terminal",
+    error_message: "the handler ended its own transaction",
+  });
+  expect(await entries()).toBe(1);
 });
 
 test("lets a nested transaction be rolled back without the rest", async () => {
@@ -249,4 +253,29 @@ test("does not burn an attempt where the completion of a handler without tx cann
   await until(() => lines().some((line) => line.outcome === "returned"), "a try to be given back");
   await pool.query("drop trigger away on ukemi.jobs");
   expect((await untilDrained(pool))[0]).toMatchObject({ state: "done", attempt: 1, recoveries: 0 });
+});
+
+test("leaves nothing of a handler's session to the next: settings, roles, locks", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 1, concurrency: 1 });
+  const seen: unknown[] = [];
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => {
+      const { rows } = await tx.query(
+        `select current_setting('app.tenant', true) as tenant,
+        (select count(*)::int from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks`,
+      );
+      seen.push(rows[0]);
+      await tx.query("set app.tenant = 'somebody'");
+      await tx.query("select pg_advisory_lock(4711)");
+      if (event.id === "evt_2") throw new Error("also after a rollback");
+    },
+    FAST,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1", "evt_2", "evt_3"]);
+  await untilDrained(pool);
+  for (const left of seen) expect(left).toEqual({ tenant: expect.toBeOneOf([null, ""]) as string, locks: 0 });
 });

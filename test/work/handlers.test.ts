@@ -1,7 +1,10 @@
 // What a handler is given, and what follows from how it ends.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { notYet, retryAfter, terminal } from "../../src/index.ts";
 import { createDatabase } from "../support/database.ts";
+import { until } from "../support/until.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
 
 test("runs a handler once for a stored event, and commits its writes with its completion", async () => {
@@ -149,4 +152,46 @@ test("gives every try a step of the trace in which the event came", async () => 
   for (const traceparent of seen) expect(traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
   const { rows } = await pool.query("select distinct trace_id from ukemi.attempts");
   expect(rows).toEqual([{ trace_id: traceId }]);
+});
+
+test("takes whatever a handler throws, and gives its connection back", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 1 });
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const odd: unknown[] = [null, undefined, proxy, "text", 5, Object.create(null)];
+  ukemi.on(
+    "stripe",
+    "payment_intent.succeeded",
+    async ({ tx, event }) => {
+      await tx.query("select 1");
+      const index = Number(event.id.slice(4));
+      if (index < odd.length) throw odd[index];
+    },
+    { retry: { retries: 0 } },
+  );
+  await ukemi.work();
+  await storeElsewhere(
+    url,
+    Array.from({ length: odd.length + 1 }, (_, index) => `evt_${index}`),
+  );
+  const jobs = await untilDrained(pool);
+  expect(jobs.filter((job) => job.state === "done")).toHaveLength(1);
+  expect(jobs.filter((job) => job.error_class === "NotAnError")).toHaveLength(odd.length);
+});
+
+test("keeps no memory of jobs that have ended", async () => {
+  const { url } = await createDatabase();
+  const { ukemi } = makeUkemi(url);
+  const signals: WeakRef<AbortSignal>[] = [];
+  ukemi.task("remember", ({ signal }) => void signals.push(new WeakRef(signal)));
+  await ukemi.work();
+  for (let index = 0; index < 50; index++) await ukemi.enqueue(null, "remember", index);
+  await until(() => signals.length === 50, "all to run");
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  await until(() => {
+    collect();
+    return signals.filter((signal) => signal.deref() !== undefined).length < 10;
+  }, "the signals to be collected");
 });

@@ -129,3 +129,15 @@ test("gives up a handler that takes too long before the sender does", async () =
   expect((await sender.send(letter!)).status).toBe(500);
   expect(await counts(pool)).toEqual({ events: 0, jobs: 0, audits: 0, paid: 0 });
 });
+
+test("runs its handler also where another inline handler that nobody has here is registered", async () => {
+  const { pool, sender } = await serveInline(async ({ tx }) => {
+    await tx.query("update billings set paid = paid + 1");
+  });
+  await pool.query(
+    "insert into ukemi.subscriptions (name, source, pattern, queue) values ('a-old', 'stripe', '*', 'inline')",
+  );
+  const [letter] = letters("other", 1);
+  expect((await sender.send(letter!)).status).toBe(204);
+  expect(await counts(pool)).toEqual({ events: 1, jobs: 2, audits: 0, paid: 1 });
+});

@@ -199,3 +199,25 @@ test("claims, promotes and sweeps at the same cost whether 100 or 20,000 jobs of
     expect(cost[step], step).toBeLessThan(2 * short[step] + 100);
   }
 });
+
+test("one tenant's key never holds up another's", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url);
+  const ran: string[] = [];
+  ukemi.task<string>(
+    "step",
+    ({ payload, job }) => {
+      expect(job.key).toBe("order-1");
+      if (payload === "a") throw new Error("again and again");
+      ran.push(payload);
+    },
+    { retry: { retries: 5, delaysMs: [60_000] } },
+  );
+  await ukemi.work();
+  for (const tenant of ["a", "b", "c"]) {
+    await ukemi.enqueue(null, "step", tenant, { tenant, key: "order-1", ordered: true });
+  }
+  await until(() => ran.length === 2, "the others to run");
+  const { rows } = await pool.query("select state from ukemi.jobs where tenant = 'a'");
+  expect(rows).toEqual([{ state: "scheduled" }]);
+});

@@ -96,7 +96,7 @@ test("makes exactly the jobs that the receiver would have made", async () => {
   expect(held(made)).toEqual(held(await jobColumns(early.pool)));
   expect(made.map((job) => [job.subscription, job.key, job.state])).toContainEqual([
     "keyed",
-    "pi_1",
+    "org_1/pi_1",
     "ready",
   ]);
   const { rows } = await late.pool.query(

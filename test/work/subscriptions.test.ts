@@ -143,3 +143,58 @@ test("writes the same audit line once, however often the handler runs", async ()
   const { rows } = await pool.query("select target from ukemi.audit_log order by target");
   expect(rows).toEqual([{ target: "p1" }, { target: "p2" }]);
 });
+
+test("takes the jobs along when a handler moves to another queue, also those that are retried later", async () => {
+  const { url, pool } = await createDatabase();
+  await pool.query("create table ledger (event text not null)");
+  const before = makeUkemi(url).ukemi;
+  const failing = () => {
+    throw new Error("not yet in its new queue");
+  };
+  before.on("stripe", TYPE, failing, { name: "moving", retry: { retries: 9, delaysMs: [1500] } });
+  before.on("stripe", TYPE, failing, {
+    name: "moving with a key",
+    key: { ref: "payment_intent" },
+    ordered: true,
+    retry: { retries: 9, delaysMs: [1500] },
+  });
+  await before.work();
+  await storeElsewhere(url, ["evt_1", "evt_2"], { refs: [{ kind: "payment_intent", id: "pi_1" }] });
+  await until(
+    async () => (await readJobs(pool)).filter((job) => job.attempt >= 1).length >= 3,
+    "the tries of the version before",
+  );
+  await before.stop();
+  const after = makeUkemi(url).ukemi;
+  for (const name of ["moving", "moving with a key"]) {
+    after.on(
+      "stripe",
+      TYPE,
+      async ({ tx, event }) => void (await tx.query("insert into ledger values ($1)", [event.id])),
+      {
+        name,
+        queue: "elsewhere",
+        ...(name === "moving" ? {} : { key: { ref: "payment_intent" }, ordered: true }),
+      },
+    );
+  }
+  await after.work();
+  const jobs = await untilDrained(pool);
+  expect(jobs.map((job) => job.state)).toEqual(["done", "done", "done", "done"]);
+  const { rows } = await pool.query(
+    "select event, count(*)::int as n from ledger group by event order by event",
+  );
+  expect(rows).toEqual([
+    { event: "evt_1", n: 2 },
+    { event: "evt_2", n: 2 },
+  ]);
+});
+
+test("makes the jobs of its handlers known when it starts, also where it does not work", async () => {
+  const { url, pool } = await createDatabase();
+  const receiving = makeUkemi(url).ukemi;
+  receiving.on("stripe", TYPE, () => {});
+  await receiving.start();
+  await storeElsewhere(url, ["evt_1"]);
+  expect((await readJobs(pool)).map((job) => job.state)).toEqual(["ready"]);
+});
