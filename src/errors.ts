@@ -222,15 +222,13 @@ export type ErrorCode = keyof typeof catalogue;
 export class UkemiError extends Error {
   override readonly name = "UkemiError";
   readonly code: ErrorCode;
+  /** What the reader should do about it. */
+  readonly remedy: string;
 
-  constructor(code: ErrorCode, detail?: string, options?: { cause?: unknown }) {
+  constructor(code: ErrorCode, detail?: string, options?: { cause?: unknown; remedy?: string }) {
     super(detail ?? catalogue[code].title, options);
     this.code = code;
-  }
-
-  /** What the reader should do about it. */
-  get remedy(): string {
-    return catalogue[this.code].remedy;
+    this.remedy = options?.remedy ?? catalogue[code].remedy;
   }
 
   /** Whether the same request may succeed later, unchanged. */

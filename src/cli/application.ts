@@ -5,8 +5,7 @@ import type { Origin, OptionName, Settings } from "../options.ts";
 import type { Source } from "../sources/source.ts";
 import { stripe } from "../sources/stripe.ts";
 import { createUkemi, type Ukemi } from "../ukemi.ts";
-import { loadConfig } from "./config.ts";
-import { settingsOf } from "./settings.ts";
+import { readConfigured } from "./config.ts";
 
 export interface Application {
   readonly ukemi: Ukemi;
@@ -18,21 +17,13 @@ export interface Application {
 /** What a command changes before the Ukemi is made. */
 export type Adjust = (settings: Settings, origins: Readonly<Record<OptionName, Origin>>) => Promise<Settings>;
 
-/** The flag of every command that may have handlers. */
-export function withConfig(command: Command): Command {
-  return command.option(
-    "--config <file>",
-    "Configuration file with sources and handlers. Default: ukemi.config.ts, .mts, .js or .mjs in the working directory.",
-  );
-}
-
-/** Reads everything, and makes the Ukemi with its handlers. */
+/** Reads everything, and makes the Ukemi with its handlers. `standIn` is the signing secret of a file that finds none. */
 export async function openApplication(
   command: Command,
   adjust: Adjust = (settings) => Promise.resolve(settings),
+  standIn?: string,
 ): Promise<Application> {
-  const config = await loadConfig(command.opts<{ config?: string }>().config);
-  const read = settingsOf(command, config);
+  const { config, ...read } = await readConfigured(command, standIn);
   const settings = await adjust(read.settings, read.origins);
   const ukemi = createUkemi({
     ...settings,

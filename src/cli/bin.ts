@@ -10,3 +10,9 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 process.exitCode = await main(process.argv.slice(2));
+
+// what a configuration file has opened must not keep a command alive that is done
+const END_MS = 1000;
+const end = () => (process.stdout.writableLength > 0 ? endSoon() : process.exit());
+const endSoon = () => void setTimeout(end, END_MS).unref();
+endSoon();

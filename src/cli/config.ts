@@ -2,9 +2,11 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { UkemiError } from "../errors.ts";
-import { OPTION_NAMES } from "../options.ts";
+import { OPTION_NAMES, OPTIONS } from "../options.ts";
+import { settingsOf } from "./settings.ts";
 
 /** Looked for in the working directory, in this order. */
 const NAMES = ["ukemi.config.ts", "ukemi.config.mts", "ukemi.config.js", "ukemi.config.mjs"];
@@ -18,8 +20,32 @@ const KEYS: ReadonlySet<string> = new Set([
   "handlers",
 ]);
 
+/** The flag of every command that reads the configuration file. */
+export function withConfig(command: Command): Command {
+  return command.option(
+    "--config <file>",
+    "Configuration file with options, sources and handlers. Default: ukemi.config.ts, .mts, .js or .mjs in the working directory.",
+  );
+}
+
+/** The settings of a command with the file that some of them came from. */
+export type Configured = ReturnType<typeof settingsOf> & { readonly config: Config | undefined };
+
+/**
+ * Reads flags, environment and configuration file. Where STRIPE_WEBHOOK_SECRET is not set, `standIn` takes its place for
+ * the file, which could not be loaded without it; the settings are read as if it were not there.
+ */
+export async function readConfigured(command: Command, standIn?: string): Promise<Configured> {
+  const name = OPTIONS.stripeSecrets.env!;
+  if (standIn !== undefined && !process.env[name]) process.env[name] = standIn;
+  const config = await loadConfig(command.opts<{ config?: string }>().config);
+  // only now: the file may have read others from a file of its own
+  const env = process.env[name] === standIn ? { ...process.env, [name]: undefined } : process.env;
+  return { config, ...settingsOf(command, config, env) };
+}
+
 /** Loads the given file, or the one in the working directory; undefined where there is none. */
-export async function loadConfig(given: string | undefined): Promise<Config | undefined> {
+async function loadConfig(given: string | undefined): Promise<Config | undefined> {
   const path = given === undefined ? NAMES.find((name) => existsSync(name)) : given;
   if (path === undefined) return undefined;
   const file = resolve(path);

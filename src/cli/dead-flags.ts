@@ -15,6 +15,7 @@ export interface DeadFlags {
   readonly ref?: string;
   readonly event?: string;
   readonly errorClass?: string;
+  readonly death?: string;
   readonly since?: string;
   readonly until?: string;
 }
@@ -30,14 +31,15 @@ export function withDeadFlags(command: Command): Command {
     .option("--ref <id>", "Only those about events with this business id, such as pi_….")
     .option("--event <id>", "Only those of this event, by the sender's id or ours.")
     .option("--error-class <name>", "Only those that died of this error.")
+    .option("--death <way>", "Only those that died so: exhausted, terminal, crashed or overdue.")
     .option("--since <time>", "Only those that died since: 2026-11-15T09:00:00Z, or 90m, 2h, 3d ago.")
     .option("--until <time>", "Only those that died before.");
 }
 
 /** The filter that the flags come to. */
 export function deadFilterOf(flags: DeadFlags): DeadFilter {
-  const { since, until, handler, queue, type, source, tenant, ref, event, errorClass } = flags;
-  const texts = { handler, queue, type, source, tenant, ref, event, errorClass };
+  const { since, until, handler, queue, type, source, tenant, ref, event, errorClass, death } = flags;
+  const texts = { handler, queue, type, source, tenant, ref, event, errorClass, death };
   return {
     ...Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== undefined)),
     ...(since === undefined ? {} : { since: readMoment("--since", since) }),

@@ -7,18 +7,20 @@ import { makeFolder } from "../storage/embedded/folder.ts";
 
 const FILE = "dev-secret";
 
-/** Reads the secret of this data folder, or makes one. */
-export async function devSecret(data: string): Promise<string> {
-  const found = await readDevSecret(data);
-  if (found !== undefined) return found;
-  const secret = `whsec_${randomBytes(24).toString("hex")}`;
+/** A signing secret that nobody knows. */
+export function makeSecret(): string {
+  return `whsec_${randomBytes(24).toString("hex")}`;
+}
+
+/** Keeps the secret in this data folder, unless it is there already. */
+export async function keepDevSecret(data: string, secret: string): Promise<void> {
+  if ((await readDevSecret(data)) === secret) return;
   try {
     await makeFolder(resolve(data));
     await writeFile(join(data, FILE), `${secret}\n`, { mode: 0o600 });
   } catch (error) {
     throw unusable(data, error);
   }
-  return secret;
 }
 
 /** Reads the secret of this data folder; undefined where `ukemi dev` never ran on it. */

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
+import type { Config } from "../config.ts";
 import { UkemiError } from "../errors.ts";
 import type { Settings } from "../options.ts";
 import { fingerprint } from "../sources/signature.ts";
@@ -10,6 +11,7 @@ import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts
 import { explain } from "../storage/open.ts";
 import { closePool, openPool, readServerFacts, type Pool, type ServerFacts } from "../storage/postgres.ts";
 import { readHealth } from "../storage/upkeep.ts";
+import { signStripe } from "../testing/sign.ts";
 
 /** What one check found, and what to do about it. */
 export interface Finding {
@@ -33,12 +35,25 @@ const bad = (check: string, found: string, remedy: string): Finding => ({
   remedy,
 });
 
+/** What is known of the configuration file. */
+export interface Configuration {
+  readonly config?: Config | undefined;
+  /** What the file found in the place of STRIPE_WEBHOOK_SECRET where that is not set. */
+  readonly standIn: string;
+  /** Why it cannot be loaded. */
+  readonly fault?: string;
+}
+
 /** Runs every check. The embedded server is started for it where it has been set up and none runs, and stopped again. */
-export async function diagnose(settings: Settings): Promise<Finding[]> {
+export async function diagnose(settings: Settings, configuration: Configuration): Promise<Finding[]> {
+  const { config, standIn, fault } = configuration;
   return [
+    ...(fault === undefined
+      ? []
+      : [bad("config", fault.split("\n")[0]!, "Correct the file: the rest was examined without it.")]),
     ...(await checkStore(settings)),
     ...(await checkDirectUrl(settings)),
-    checkSecrets(settings),
+    ...(config ? checkSources(config.sources, standIn) : [checkSecrets(settings)]),
     checkAccess(settings),
     await checkDisk(settings),
   ];
@@ -182,6 +197,18 @@ async function checkDirectUrl(settings: Settings): Promise<Finding[]> {
     } finally {
       await closePool(pool);
     }
+  });
+}
+
+/** The sources of the file have secrets of their own; only one that was made up for it can be told. */
+function checkSources(sources: Config["sources"], standIn: string): Finding[] {
+  const body = Buffer.from("{}");
+  const request = { headers: signStripe(body, standIn), body };
+  return Object.entries(sources).map(([name, source]) => {
+    const madeUp = source.kind === "stripe" && source.verify(request, Date.now()).refused === undefined;
+    return madeUp
+      ? warn("secrets", `the source ${name} has no signing secret`, "Set STRIPE_WEBHOOK_SECRET (whsec_…).")
+      : ok("secrets", `the source ${name} has its own, from the configuration file`);
   });
 }
 

@@ -10,6 +10,8 @@ import { startEmbedded } from "../storage/embedded/embedded.ts";
 import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts";
 import { explain } from "../storage/open.ts";
 import { closePool, openPool } from "../storage/postgres.ts";
+import { readConfigured } from "./config.ts";
+import { makeSecret } from "./dev-secret.ts";
 import { settingsOf } from "./settings.ts";
 
 const READ_TIMEOUT_MS = 60_000;
@@ -17,7 +19,7 @@ const CONNECTIONS = 3;
 
 /** Runs the work on the store of the command's settings. */
 export async function withOperate<T>(command: Command, work: (operate: Operate) => Promise<T>): Promise<T> {
-  const { settings } = settingsOf(command);
+  const settings = await readStore(command);
   const embedded = settings.database === undefined ? await startFound(settings) : undefined;
   const pool = openPool(embedded?.url ?? settings.database!, {
     max: CONNECTIONS,
@@ -35,6 +37,15 @@ export async function withOperate<T>(command: Command, work: (operate: Operate) 
   }
 }
 
+/** With the database given, the file has nothing to add: a fault in it must not keep an operator from the store. */
+async function readStore(command: Command): Promise<Settings> {
+  const { settings } = settingsOf(command);
+  if (settings.database !== undefined && command.opts<{ config?: string }>().config === undefined) {
+    return settings;
+  }
+  return (await readConfigured(command, makeSecret())).settings;
+}
+
 /** To look at an empty folder must not fill it with a new database. */
 async function startFound({ data }: Settings) {
   if (!existsSync(join(data, "postgres")) && !existsSync(join(data, "postgres.location"))) {
@@ -46,11 +57,18 @@ async function startFound({ data }: Settings) {
   return startEmbedded({ data });
 }
 
-/** What the API calls a wrong parameter is a wrong flag or argument here. */
+/** What is no flag, but an argument. */
+const ARGUMENTS: Readonly<Record<string, string>> = { name: "The name", ids: "The ids" };
+
+/** What the API calls a wrong parameter, or does not find, is a wrong flag or argument here. */
 function asUsage(error: unknown): unknown {
-  return error instanceof UkemiError && error.code === "invalid_parameter"
-    ? new UkemiError("invalid_option", error.message, { cause: error })
-    : error;
+  if (!(error instanceof UkemiError)) return error;
+  if (error.code !== "invalid_parameter" && error.code !== "not_found") return error;
+  const message = error.message.replace(
+    /^The parameter "(\w+)"/,
+    (_, name: string) => ARGUMENTS[name] ?? `--${name.replaceAll(/[A-Z]/g, "-$&").toLowerCase()}`,
+  );
+  return new UkemiError("invalid_option", message, { cause: error });
 }
 
 /** Who runs the command, for the audit. */

@@ -9,8 +9,9 @@ export async function runServer(
   options: { readonly works: boolean; readonly onReady: (url: string) => void },
 ): Promise<void> {
   await runUntilStopped(ukemi, async (stopped) => {
-    const server = await startServer(ukemi);
+    // first the handlers: an event that arrives before they are registered would be wanted by nobody
     const worker = options.works ? await ukemi.work() : undefined;
+    const server = await startServer(ukemi);
     options.onReady(server.url);
     ukemi.logger.info({ signal: await stopped }, "stopping");
     await Promise.all([server.stop(), worker?.stop()]);

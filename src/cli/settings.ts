@@ -19,13 +19,14 @@ export function withFlags(command: Command, names: readonly OptionName[]): Comma
 export function settingsOf(
   command: Command,
   config: Readonly<Record<string, unknown>> | object = {},
+  env: Readonly<Record<string, string | undefined>> = process.env,
 ): ReturnType<typeof readSettings> {
   const given = command.opts<Record<string, string | boolean | undefined>>();
   const flags: Record<string, string | boolean | undefined> = {};
   for (const [name, declaration] of Object.entries(OPTIONS) as [OptionName, { flag?: string }][]) {
     if (declaration.flag !== undefined) flags[name] = given[camelCase(declaration.flag)];
   }
-  return readSettings(flags, process.env, config as Readonly<Record<string, unknown>>);
+  return readSettings(flags, env, config as Readonly<Record<string, unknown>>);
 }
 
 function camelCase(flag: string): string {

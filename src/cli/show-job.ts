@@ -1,6 +1,7 @@
 // One job in words, for a terminal.
-import type { ShownJob } from "../storage/dead-letters.ts";
+import type { ShownAct, ShownAttempt, ShownJob } from "../storage/dead-letters.ts";
 import { showAgo, showTime } from "./moment.ts";
+import { framesOf } from "./stack.ts";
 import { clean } from "./width.ts";
 
 const STACK_LINES = 8;
@@ -17,16 +18,12 @@ export function describeJob(job: ShownJob): string {
     ["tenant", job.tenant],
     ...job.refs.map((ref): [string, string] => ["ref", `${ref.kind} ${ref.id}`]),
     ["outcome", outcomeOf(job)],
-    ["tries", `${job.attempts}, ${job.recoveries} of its workers died, revived ${job.revivals} times`],
+    ["tries", triesOf(job)],
     ["error", job.error_class === null ? null : `${job.error_class}: ${job.error_message ?? ""}`],
   ];
   return [
     ...facts.flatMap(([name, text]) => (text === null ? [] : [line(name, text)])),
-    ...job.tries.flatMap((attempt) => ["", ...describeTry(attempt)]),
-    ...(job.acts.length > 0 ? [""] : []),
-    ...job.acts.map(({ at, actor, action, reason }) =>
-      clean(`${showTime(at)}  ${action} by ${actor}${reason === null ? "" : `: ${reason}`}`),
-    ),
+    ...timelineOf(job),
   ].join("\n");
 }
 
@@ -47,15 +44,74 @@ function outcomeOf({ outcome }: ShownJob): string | null {
   return [outcome.status, ...ours].join("  ");
 }
 
-function describeTry(attempt: ShownJob["tries"][number]): string[] {
-  const { number, outcome, error_class, error_message, error_stack, ended_at, duration_ms } = attempt;
-  const took = duration_ms === null ? "" : ` after ${Math.round(duration_ms)} ms`;
-  // the first lines of a stack repeat the message
-  const stack = (error_stack ?? "").split("\n").filter((text) => /^\s*at /.test(text));
+function triesOf({ attempts, max_attempts, recoveries, revivals }: ShownJob): string {
   return [
-    clean(`try ${number}  ${showTime(ended_at)}  ${outcome}${took}`),
+    `${attempts} of ${max_attempts}`,
+    ...(recoveries > 0 ? [`its process died ${times(recoveries)}`] : []),
+    ...(revivals > 0 ? [`revived by the sender ${times(revivals)}`] : []),
+  ].join(", ");
+}
+
+const times = (count: number) => (count === 1 ? "once" : `${count} times`);
+
+/** Tries and what was done to the job, in the order in which they happened. */
+function timelineOf({ tries, acts }: ShownJob): string[] {
+  const printed = new Map<string, number>();
+  // a death is said by the try that it ended
+  const deaths = tries.filter((attempt) => attempt.outcome === "dead").map(({ ended_at }) => ended_at);
+  const told = ({ action, at }: ShownAct) =>
+    action === "job.dead" && deaths.some((death) => Math.abs(msOf(death) - msOf(at)) < 1000);
+  return [
+    ...tries.map((attempt) => ({ at: attempt.ended_at, show: () => describeTry(attempt, printed) })),
+    ...acts.filter((act) => !told(act)).map((act) => ({ at: act.at, show: () => describeAct(act) })),
+  ]
+    .toSorted((left, right) => msOf(left.at) - msOf(right.at))
+    .flatMap(({ show }) => ["", ...show()]);
+}
+
+const msOf = (time: string) => new Date(time).getTime();
+
+function describeAct({ at, actor, action, reason }: ShownAct): string[] {
+  const act = action.replace(/^job\./, "");
+  return [clean(`${act}  ${showTime(at)}  by ${actor}${reason === null ? "" : `: ${reason}`}`)];
+}
+
+/** `printed` holds the stacks that were shown, by their text, with the try that they were shown for. */
+function describeTry(attempt: ShownAttempt, printed: Map<string, number>): string[] {
+  const { number, error_class, error_message, error_stack, ended_at } = attempt;
+  return [
+    clean(`try ${number}  ${showTime(ended_at)}  ${endOf(attempt)}`),
     ...(error_class === null ? [] : [clean(`      ${error_class}: ${error_message ?? ""}`)]),
-    ...stack.slice(0, STACK_LINES).map((text) => clean(`        ${text.trim()}`)),
-    ...(stack.length > STACK_LINES ? [`        … ${stack.length - STACK_LINES} more lines: --json`] : []),
+    ...describeStack(framesOf(error_stack ?? ""), number, printed),
   ];
+}
+
+function describeStack(frames: readonly string[], number: number, printed: Map<string, number>): string[] {
+  if (frames.length === 0) return [];
+  const text = frames.join("\n");
+  const before = printed.get(text);
+  if (before !== undefined) return [`        at the same place as in try ${before}`];
+  printed.set(text, number);
+  return [
+    ...frames.slice(0, STACK_LINES).map((frame) => clean(`        ${frame}`)),
+    ...(frames.length > STACK_LINES ? [`        … ${frames.length - STACK_LINES} more lines: --json`] : []),
+  ];
+}
+
+function endOf({ outcome, duration_ms }: ShownAttempt): string {
+  const took = duration_ms === null ? "" : ` in ${Math.round(duration_ms)} ms`;
+  switch (outcome) {
+    case "done":
+      return `done${took}`;
+    case "retry":
+      return `failed${took}, tried again`;
+    case "dead":
+      return `failed${took}, dead`;
+    case "returned":
+      return "given back";
+    case "not_yet":
+      return "not yet";
+    default:
+      return outcome; // crashed
+  }
 }

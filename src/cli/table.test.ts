@@ -43,3 +43,11 @@ test("lets no control character through", () => {
   const shown = table([{ error: "red \u001B[31m, up \u001B[A\u0007, over\rwritten\nand \u202Eback" }]);
   expect(shown.split("\n")[1]).toBe("red  [31m, up  [A , over written and  back");
 });
+
+test("leaves out columns that can be missed where the others could not be read", () => {
+  const rows = [{ id: "1", death: "exhausted", error: "x".repeat(90) }];
+  const options = { cut: ["error"], optional: ["death"] };
+  expect(table(rows, { ...options, width: 40 })).toMatch(/^id {2}death +error\n/);
+  expect(table(rows, { ...options, width: 30 })).toMatch(/^id {2}error\n/);
+  expect(table(rows, options)).toMatch(/^id {2}death +error\n/);
+});

@@ -50,7 +50,7 @@ export interface DeadLetters {
   show(id: number): Promise<ShownJob | undefined>;
   /** What a replay or a drop would touch. */
   preview(selection: Selection): Promise<DeadPreview>;
-  /** Puts them back to work, with all their attempts before them. Those whose event has no body any more are skipped. */
+  /** Puts them back to work, with a fresh set of attempts. Those whose event has no body any more are skipped. */
   replay(selection: Selection, mandate: Mandate, options?: BatchOptions): Promise<DeadResult>;
   /** Gives them up for good. */
   drop(selection: Selection, mandate: Mandate, options?: BatchOptions): Promise<DeadResult>;

@@ -1,10 +1,11 @@
 // Queues in an operator's hands: hold one up while a cause is mended, and let it go on.
+import { UkemiError } from "../errors.ts";
 import type { Pool } from "../storage/postgres.ts";
-import { changeQueue, listQueues, type ListedQueue } from "../storage/queues.ts";
+import { changeQueue, listQueues, readQueueNames, type ListedQueue } from "../storage/queues.ts";
+import { INLINE } from "../work/handler.ts";
 import { inTransaction } from "./batches.ts";
 import type { Read } from "./dead.ts";
-import { INLINE } from "../work/handler.ts";
-import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
+import { readMandate, readText, type Mandate } from "./mandate.ts";
 
 /** What a change of a queue did. */
 export interface QueueResult {
@@ -17,6 +18,8 @@ export interface QueueResult {
 /** What can be done with queues. */
 export interface Queues {
   list(): Promise<readonly ListedQueue[]>;
+  /** Throws where there is no such queue, or it cannot be paused. */
+  check(name: string, act: "pause" | "resume"): Promise<void>;
   /** No worker claims its jobs from the commit on; those that run go on to their end. Events are still received. */
   pause(name: string, mandate: Mandate): Promise<QueueResult>;
   resume(name: string, mandate: Mandate): Promise<QueueResult>;
@@ -25,15 +28,17 @@ export interface Queues {
 const NAME_MAX = 100;
 
 export function createQueues(open: () => Promise<Pool>, read: Read): Queues {
+  async function check(given: string, paused: boolean): Promise<string> {
+    const name = readText("name", given, NAME_MAX);
+    // it would look paused, and its handlers would run all the same
+    if (paused && name === INLINE) throw inlineRuns();
+    const known = await read(readQueueNames);
+    if (!known.includes(name)) throw noQueue(name, known);
+    return name;
+  }
   async function change(given: string, paused: boolean, mandate: Mandate): Promise<QueueResult> {
     const by = readMandate(mandate);
-    const name = readText("name", given, NAME_MAX);
-    if (paused && name === INLINE) {
-      throw wrong(
-        "name",
-        `must not be ${INLINE}: those handlers run before the sender is answered, and cannot wait`,
-      );
-    }
+    const name = await check(given, paused);
     const changed = await inTransaction(await open(), (client) =>
       changeQueue(client, { name, paused, ...by }),
     );
@@ -41,7 +46,25 @@ export function createQueues(open: () => Promise<Pool>, read: Read): Queues {
   }
   return {
     list: () => read(listQueues),
+    check: async (name, act) => void (await check(name, act === "pause")),
     pause: (name, mandate) => change(name, true, mandate),
     resume: (name, mandate) => change(name, false, mandate),
   };
+}
+
+function inlineRuns(): UkemiError {
+  return new UkemiError(
+    "invalid_parameter",
+    `The queue ${INLINE} cannot be paused: its handlers run before the sender is answered.`,
+  );
+}
+
+/** A mistyped name would look paused, and nothing would have stopped. */
+function noQueue(name: string, known: readonly string[]): UkemiError {
+  const names = known.filter((item) => item !== INLINE);
+  const there =
+    names.length === 0
+      ? "there are none yet"
+      : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
+  return new UkemiError("not_found", `There is no queue ${JSON.stringify(name)}: ${there}.`);
 }

@@ -3,6 +3,7 @@ import { UkemiError } from "../errors.ts";
 import { uuidv7Floor } from "../storage/ids.ts";
 import type { Pool } from "../storage/postgres.ts";
 import {
+  countUnrouted,
   hasHandler,
   previewRoute,
   routeBatch,
@@ -10,6 +11,7 @@ import {
   type RouteFilter,
   type RoutePreview,
   type Routing,
+  type UnroutedType,
 } from "../storage/route.ts";
 import { BATCH_ROWS, inTransaction, letRun, type BatchOptions } from "./batches.ts";
 import type { Read } from "./dead.ts";
@@ -38,6 +40,8 @@ export interface RouteResult {
 export interface StoredEvents {
   /** Which jobs routing would make. */
   previewRoute(request: RouteRequest): Promise<RoutePreview>;
+  /** What is unrouted in this time, by type, whether a handler wants it or not. */
+  unrouted(request: RouteRequest): Promise<readonly UnroutedType[]>;
   /** Makes the jobs that the receiver would have made, had the handlers been there. Those that exist are left alone. */
   route(request: RouteRequest, mandate: Mandate, options?: BatchOptions): Promise<RouteResult>;
 }
@@ -59,6 +63,10 @@ export function createStoredEvents(open: () => Promise<Pool>, read: Read): Store
 
   return {
     previewRoute: async (request) => preview(readRequest(request)),
+    unrouted: async (request) => {
+      const filter = readRequest(request);
+      return read((client) => countUnrouted(client, filter));
+    },
     async route(request, mandate, options = {}) {
       const filter = readRequest(request);
       const by = readMandate(mandate);

@@ -11,8 +11,21 @@ export type Selection =
 /** How many ids one request may name. */
 export const IDS_MAX = 1000;
 
-const TEXTS = ["handler", "queue", "type", "source", "tenant", "ref", "event", "errorClass"] as const;
+const TEXTS = [
+  "handler",
+  "queue",
+  "type",
+  "source",
+  "tenant",
+  "ref",
+  "event",
+  "errorClass",
+  "death",
+] as const;
 const TEXT_MAX = 500;
+
+/** Every way to die. */
+const DEATHS: readonly string[] = ["exhausted", "terminal", "crashed", "overdue"];
 
 /** The filter that a selection comes to. */
 export function filterOf(selection: Selection): DeadFilter {
@@ -31,6 +44,9 @@ export function filterOf(selection: Selection): DeadFilter {
 /** The filter, or an error that names the field that cannot be. */
 export function readDeadFilter(filter: DeadFilter): DeadFilter {
   for (const name of TEXTS) if (filter[name] !== undefined) readText(name, filter[name], TEXT_MAX);
+  if (filter.death !== undefined && !DEATHS.includes(filter.death)) {
+    throw wrong("death", `must be one of ${DEATHS.join(", ")}`);
+  }
   for (const name of ["since", "until"] as const) {
     const time = filter[name];
     if (time !== undefined && !(time instanceof Date && !Number.isNaN(time.getTime()))) {

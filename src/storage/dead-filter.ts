@@ -13,6 +13,8 @@ export interface DeadFilter {
   /** The event, by our id or by the sender's. */
   readonly event?: string;
   readonly errorClass?: string;
+  /** How it died: `exhausted`, `terminal`, `crashed` or `overdue`. */
+  readonly death?: string;
   /** Died at this time or later. */
   readonly since?: Date;
   /** Died before this time. */
@@ -48,6 +50,7 @@ export function whereDead(filter: DeadFilter, before: readonly unknown[] = []): 
   );
   add("j.event in (select id from ukemi.events where event_id = ?)", otherOf(filter.event));
   add("j.error_class = ?", filter.errorClass);
+  add("j.death = ?", filter.death);
   add("j.finished_at >= ?", filter.since);
   add("j.finished_at < ?", filter.until);
   add("j.id = any(?::bigint[])", filter.ids);

@@ -177,6 +177,8 @@ export interface ShownAct {
 export interface ShownJob extends Omit<DeadLetter, "died_at"> {
   /** `dead`, or what has become of it since. */
   readonly state: string;
+  /** How many tries it has, `attempts` among them. */
+  readonly max_attempts: number;
   readonly finished_at: Date | null;
   readonly received_at: Date | null;
   readonly request_id: string | null;
@@ -197,7 +199,7 @@ export interface ShownJob extends Omit<DeadLetter, "died_at"> {
 }
 
 const SHOW = `
-select ${FACTS}, j.state, to_json(j.finished_at) as finished_at, to_json(e.received_at) as received_at, e.request_id,
+select ${FACTS}, j.state, j.max_attempts, to_json(j.finished_at) as finished_at, to_json(e.received_at) as received_at, e.request_id,
   e.id is null
     or exists (select from ukemi.event_bodies b where b.event = e.id and b.received_at = e.received_at) as has_body,
   (

@@ -19,8 +19,8 @@ export interface ListedQueue {
 }
 
 // Two scans of partial indexes: finished jobs, which may be millions, are not looked at.
-const LIST = `
-with jobs as (
+const KNOWN = `
+jobs as (
   select queue, state, count(*)::int as count, min(run_at) as oldest_at
   from ukemi.jobs
   where state in ('scheduled', 'ready', 'waiting', 'running')
@@ -37,7 +37,13 @@ names as (
   select name from ukemi.queues
   union
   select queue from ukemi.subscriptions where active
-)
+  union
+  -- a task's queue is known only to those who work for it
+  select unnest(queues) from ukemi.workers where ended_at is null
+)`;
+
+const LIST = `
+with ${KNOWN}
 select
   n.name, coalesce(q.paused, false) as paused, q.reason, to_json(q.changed_at) as changed_at,
   coalesce(sum(j.count) filter (where j.state = 'ready'), 0)::int as ready,
@@ -53,7 +59,7 @@ left join jobs j on j.queue = n.name
 group by n.name, q.paused, q.reason, q.changed_at
 order by n.name`;
 
-/** Lists the queues that have handlers, jobs, or were spoken of. */
+/** Lists the queues that have handlers, workers, jobs, or were spoken of. */
 export async function listQueues(client: Queryable): Promise<readonly ListedQueue[]> {
   type Row = Omit<ListedQueue, "changed_at" | "oldest_ready_seconds"> & {
     readonly changed_at: string | null;
@@ -65,6 +71,12 @@ export async function listQueues(client: Queryable): Promise<readonly ListedQueu
     changed_at: row.changed_at === null ? null : new Date(row.changed_at),
     oldest_ready_seconds: row.ready === 0 ? null : row.oldest_ready_seconds,
   }));
+}
+
+/** The names of the queues that are listed, in order. */
+export async function readQueueNames(client: Queryable): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(`with ${KNOWN} select name from names order by name`);
+  return rows.map((row) => row.name);
 }
 
 /** Whether a queue is to be worked on, who says so, and why. */

@@ -62,6 +62,8 @@ test("lists, groups and shows dead letters", async () => {
   });
   expect((await ask(`/dead?ids=${ids.get("evt_1")},${ids.get("evt_3")}`)).body.items).toHaveLength(2);
   expect((await ask("/dead?ref=pi_2")).body.items).toEqual([]);
+  expect((await ask("/dead?death=exhausted")).body.items).toHaveLength(3);
+  expect((await ask("/dead?death=crashed")).body.items).toEqual([]);
   expect((await ask("/dead/groups?tenant=org_1")).body.items).toMatchObject([
     { error_class: "TypeError", handler: HANDLER, count: 3 },
   ]);
@@ -127,6 +129,7 @@ const REFUSED: [string, unknown, Record<string, string>, string][] = [
   ["ids beyond numbers", { ids: [1e300], reason: "x" }, JSON_TYPE, '"ids"'],
   ["a filter of another kind", { filter: { tenant: ["a"] }, reason: "x" }, JSON_TYPE, '"tenant"'],
   ["a NUL", { filter: { tenant: "a\u0000" }, reason: "x" }, JSON_TYPE, '"tenant"'],
+  ["a way to die that is none", { filter: { death: "old age" }, reason: "x" }, JSON_TYPE, '"death"'],
   ["a wrong time", { filter: { since: "yesterday" }, reason: "x" }, JSON_TYPE, '"since"'],
   ["a dry run that is no flag", { ids: [1], reason: "x", dry_run: "yes" }, JSON_TYPE, '"dry_run"'],
 ];
@@ -192,6 +195,16 @@ test("pauses and resumes a queue, and shows what waits in it", async () => {
     changed: true,
   });
   expect((await readAudit(pool)).map((row) => row.action)).toEqual(["queue.paused", "queue.resumed"]);
+  for (const act of ["pause", "resume"]) {
+    expect(await post(`/queues/nope/${act}`, { reason: "x" })).toMatchObject({
+      status: 404,
+      body: { code: "not_found", detail: 'There is no queue "nope": there is default.' },
+    });
+  }
+  expect(await post("/queues/inline/pause", { reason: "x" })).toMatchObject({
+    status: 400,
+    body: { detail: "The queue inline cannot be paused: its handlers run before the sender is answered." },
+  });
   expect(await ask("/queues?colour=red")).toMatchObject({ status: 400 });
 });
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
 import { migrateStore } from "../../src/storage/open.ts";
+import { closePool, openPool } from "../../src/storage/postgres.ts";
 import { runCli } from "../support/cli.ts";
 import { createDatabase } from "../support/database.ts";
 import { HANDLER, makeDead, readAudit, readOutcomes, register } from "../support/dead.ts";
@@ -35,9 +36,12 @@ test("lists, groups and shows dead letters, as a table and as JSON", async () =>
   await makeDead(store, ["evt_3"], { errorClass: "RangeError", tenant: "org_1" });
   const list = await ukemi("dead", "list", "--error-class", "TypeError", "--since", "1h");
   expect(list).toMatchObject({ code: 0, stderr: "" });
-  expect(list.stdout).toMatch(/^id +died +handler +event +error\n/);
+  expect(list.stdout).toMatch(/^id +died +death +handler +event +type +error\n/);
   expect(list.stdout).toMatch(
-    /\d+ s ago +stripe\/payment_intent.succeeded +evt_1 +TypeError: TypeError of job/,
+    /\d+ s ago +exhausted +stripe\/payment_intent.succeeded +evt_1 +payment_intent.succeeded +TypeError: TypeError of job/,
+  );
+  expect((await ukemi("dead", "list", "--death", "crashed")).stdout).toBe(
+    "There are no dead letters here.\n",
   );
   expect(list.stdout).not.toContain("evt_3");
   const first = JSON.parse((await ukemi("dead", "list", "--json", "--limit", "2")).stdout) as {
@@ -57,13 +61,58 @@ test("lists, groups and shows dead letters, as a table and as JSON", async () =>
   const shown = await ukemi("dead", "show", String(ids.get("evt_1")));
   expect(shown.stdout).toMatch(/^job +\d+ {2}dead \(exhausted\) since \d{4}-/);
   expect(shown.stdout).toContain("ref        payment_intent pi_1");
-  expect(shown.stdout).toMatch(/try 4 .* dead\n +TypeError: TypeError of job \d+\n +at there/);
+  expect(shown.stdout).toMatch(/^tries +4 of 4$/m);
+  expect(shown.stdout).toMatch(/try 4 .* failed, dead\n +TypeError: TypeError of job \d+\n +at there/);
   const json = await ukemi("dead", "show", String(ids.get("evt_1")), "--json");
   expect(JSON.parse(json.stdout)).toMatchObject({ event_id: "evt_1", tries: [{ error_stack: "at there" }] });
   expect(await ukemi("dead", "show", "999999")).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("There is no job 999999."),
+    stderr: "ukemi: There is no job 999999.\n       ukemi dead list shows the dead ones.\n",
   });
+});
+
+test("tells the life of a job in the order in which it happened, and each stack once", async () => {
+  const { ukemi, ...store } = await start();
+  const id = String((await makeDead(store, ["evt_1"])).get("evt_1"));
+  await store.pool.query("delete from ukemi.attempts where job = $1", [id]);
+  await store.pool.query("update ukemi.jobs set attempt = 2, recoveries = 4, revivals = 1 where id = $1", [
+    id,
+  ]);
+  const stack = "Error: no\n    at charge (/app/charge.ts:3:9)\n    at node:internal/process:1:1";
+  await store.pool.query(
+    `insert into ukemi.attempts (job, number, outcome, error_class, error_message, error_stack, ended_at, duration_ms)
+     select $1, number, outcome, class, 'no', $2, at, ms
+     from (values
+       (1, 'retry', 'Error', timestamptz '2026-01-01 10:00Z', 109.4),
+       (2, 'not_yet', null, timestamptz '2026-01-01 10:01Z', 3),
+       (2, 'crashed', null, timestamptz '2026-01-01 10:02Z', null),
+       (2, 'returned', null, timestamptz '2026-01-01 10:03Z', null),
+       (2, 'dead', 'Error', timestamptz '2026-01-01 10:04Z', 6),
+       (1, 'done', null, timestamptz '2026-01-01 10:06Z', 12)
+     ) as t (number, outcome, class, at, ms)`,
+    [id, stack],
+  );
+  await store.pool.query(
+    `insert into ukemi.audit_log (actor, role, action, target, details, at)
+     values ('ukemi', 'system', 'job.dead', $1, '{}', '2026-01-01 10:04Z'),
+       ('cli:jane', 'operator', 'job.replayed', $1, '{"reason": "mended"}', '2026-01-01 10:05Z')`,
+    [id],
+  );
+  const { stdout } = await ukemi("dead", "show", id);
+  expect(stdout).toContain("tries      2 of 4, its process died 4 times, revived by the sender once\n");
+  const timeline = stdout.split("\n").filter((line) => line.includes("2026-01-01"));
+  expect(timeline).toEqual([
+    "try 1  2026-01-01 10:00:00Z  failed in 109 ms, tried again",
+    "try 2  2026-01-01 10:01:00Z  not yet",
+    "try 2  2026-01-01 10:02:00Z  crashed",
+    "try 2  2026-01-01 10:03:00Z  given back",
+    "try 2  2026-01-01 10:04:00Z  failed in 6 ms, dead",
+    "replayed  2026-01-01 10:05:00Z  by cli:jane: mended",
+    "try 1  2026-01-01 10:06:00Z  done in 12 ms",
+  ]);
+  expect(stdout.match(/at charge/g)).toHaveLength(1);
+  expect(stdout).not.toContain("node:internal");
+  expect(stdout).toContain("at the same place as in try 1");
 });
 
 test("shows what a replay would do, and does it only when told to", async () => {
@@ -125,13 +174,19 @@ test.each([
   [["dead", "replay", "evt_1", "--reason", "x"], '"evt_1" is not the id of a job'],
   [["dead", "show"], "missing required argument 'id'"],
   [["dead", "list", "--since", "yesterday"], "--since must be a time such as"],
-  [["dead", "list", "--limit", "0"], '"limit" must be a whole number'],
-  [["dead", "list", "--cursor", "x"], '"cursor" must be the cursor'],
+  [["dead", "list", "--limit", "0"], "ukemi: --limit must be a whole number from 1 to 200."],
+  [["dead", "list", "--cursor", "x"], "ukemi: --cursor must be the cursor"],
+  [["dead", "list", "--death", "old"], "--death must be one of exhausted, terminal"],
+  [["dead", "list", "--error-class", " "], "--error-class must be text"],
   [["dead", "lst"], "unknown command 'lst'"],
   [["events", "route", "--reason", "x"], "--since must say from when on"],
   [["events", "route", "--since", "1d"], "--reason must say why"],
   [["queues", "pause", "--reason", "x"], "missing required argument 'queue'"],
+  [["events", "route", "--since", "1d", "--handler", "nobody", "--dry-run"], 'no handler named "nobody"'],
   [["queues", "pause", "default"], "--reason must say why"],
+  [["queues", "pause", "nope", "--dry-run"], 'There is no queue "nope": there is default.'],
+  [["queues", "resume", "nope", "--reason", "x", "--yes"], 'There is no queue "nope"'],
+  [["queues", "pause", "inline", "--reason", "x"], "The queue inline cannot be paused"],
   [["handlers", "remove", "nobody", "--reason", "x"], 'no active handler named "nobody"'],
 ] as [string[], string][])("ends with 2 and a clear message: %j", async (args, message) => {
   const { ukemi } = await start();
@@ -151,13 +206,16 @@ test("gives stored events to a handler that came later", async () => {
   );
   expect(await route("--reason", "new handler")).toMatchObject({ code: 1 });
   expect((await route("--reason", "new handler", "--yes")).stdout).toContain("Made 2 jobs for 2 events.");
-  expect((await route("--reason", "new handler", "--yes")).stdout).toBe(
-    "No handler wants an unrouted event of that time.\n",
+  expect((await route("--reason", "new handler", "--yes")).stdout).toMatch(
+    /^There are no unrouted events since \d{4}-.*Z\.\n$/,
   );
-  expect(await route("--handler", "nobody", "--dry-run")).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('There is no handler named "nobody"'),
-  });
+  await storeElsewhere(url, ["evt_3", "evt_4", "evt_5"], { type: "customer.created" });
+  expect((await route("--dry-run")).stdout).toMatch(
+    /^There are 3 unrouted events since \d{4}-.*Z, of type customer\.created \(3\); no handler wants them\.\n$/,
+  );
+  expect((await route("--dry-run", "--handler", HANDLER)).stdout).toContain(
+    `; ${HANDLER} does not want them.`,
+  );
 });
 
 test("shows queues, pauses and resumes one", async () => {
@@ -174,8 +232,6 @@ test("shows queues, pauses and resumes one", async () => {
   expect(JSON.parse((await ukemi("queues", "--json")).stdout)).toMatchObject({
     items: [{ name: "default", paused: true, reason: "the bank is down" }],
   });
-  const odd = await ukemi("queues", "pause", "defualt", "--reason", "x", "--dry-run");
-  expect(odd.stdout).toContain('No handler uses the queue "defualt" yet. Known queues: default.');
   expect((await ukemi("queues", "resume", "default", "--reason", "it is back", "--yes")).stdout).toContain(
     "is open.",
   );
@@ -187,14 +243,26 @@ test("shows queues, pauses and resumes one", async () => {
 
 test("shows handlers whose jobs nobody runs, and removes one", async () => {
   const { ukemi, url, pool } = await start();
+  expect((await ukemi("handlers")).stdout).toMatch(/default +0 +0 +0 +no worker\n/);
   await storeElsewhere(url, ["evt_1"]);
   const list = await ukemi("handlers");
-  expect(list.stdout).toMatch(/stripe\/payment_intent.succeeded +\(as named\) +default +0 +1 +0 +ORPHANED/);
+  expect(list.stdout).toMatch(
+    /stripe\/payment_intent.succeeded +stripe payment_intent.succeeded +default +0 +1 +0 +ORPHANED/,
+  );
   expect(list.stdout).toContain("no live worker has the handler");
+  const { ukemi: worker } = makeUkemi(url);
+  worker.on("stripe", "charge.failed", () => {});
+  await worker.work();
+  const still = await ukemi("handlers", "remove", "stripe/charge.failed", "--dry-run");
+  expect(still.stdout).toContain("1 live worker still has it");
+  await worker.stop();
   const removed = await ukemi("handlers", "remove", HANDLER, "--reason", "moved away", "--yes");
-  expect(removed.stdout).toContain("1 unfinished ones stay");
+  expect(removed.stdout).toContain("1 unfinished one stays");
   expect(JSON.parse((await ukemi("handlers", "list", "--json")).stdout)).toMatchObject({
-    items: [{ name: HANDLER, active: false, unfinished: 1, orphaned: true }],
+    items: [
+      { name: "stripe/charge.failed", active: true },
+      { name: HANDLER, active: false, unfinished: 1, orphaned: true },
+    ],
   });
   expect(await readAudit(pool)).toMatchObject([{ actor: ACTOR, action: "handler.removed", target: HANDLER }]);
 });
@@ -207,6 +275,9 @@ test("works on the embedded store while a server uses it, and leaves an empty fo
   const server = await startEmbedded({ data });
   onTestFinished(() => server.stop());
   await migrateStore(server.url);
+  const pool = openPool(server.url, { max: 1 });
+  await register(pool);
+  await closePool(pool);
   const paused = await runCli(["queues", "pause", "default", "--reason", "x", "--yes", "--data", data]);
   expect(paused).toMatchObject({ code: 0, stderr: "" });
   const listed = await runCli(["queues", "--json", "--data", data]);
@@ -258,6 +329,7 @@ test.skipIf(process.platform !== "linux")(
       const { output } = await inTerminal(store.url, columns, ["dead", "list", "--limit", "5"], "");
       for (const line of output.split("\n")) expect(line.length).toBeLessThanOrEqual(columns);
       expect(output.split("\n")[1]!.length).toBeGreaterThan(70);
+      expect(/^id +died +death .* type /.test(output)).toBe(columns === 200);
     }
     const no = await inTerminal(store.url, 80, ["dead", "drop", "--all", "--reason", "tests"], "n\n");
     expect(no).toMatchObject({ code: 1, output: expect.stringContaining("nothing was changed.\n") });

@@ -49,16 +49,44 @@ test("a paused queue is not worked on until it is resumed, and then at once", as
 
 test("pauses nothing when the audit fails, or there is no reason", async () => {
   const { pool } = await createDatabase();
+  await register(pool);
+  await register(pool, { name: "bill", queue: "billing" });
   const { queues } = operateOn(pool);
   await expect(queues.pause("default", { actor: "jane", reason: "" })).rejects.toMatchObject({
     code: "invalid_parameter",
   });
   await expect(queues.pause("x".repeat(101), MANDATE)).rejects.toMatchObject({ code: "invalid_parameter" });
-  // it would look paused, and its handlers would run all the same
-  await expect(queues.pause("inline", MANDATE)).rejects.toMatchObject({ code: "invalid_parameter" });
+  // both would look paused, and nothing would have stopped
+  await expect(queues.pause("inline", MANDATE)).rejects.toMatchObject({
+    code: "invalid_parameter",
+    message: "The queue inline cannot be paused: its handlers run before the sender is answered.",
+  });
+  for (const act of ["pause", "resume"] as const) {
+    await expect(queues[act]("nope", MANDATE)).rejects.toMatchObject({
+      code: "not_found",
+      message: 'There is no queue "nope": there are billing, default.',
+    });
+  }
   await refuseAudit(pool, "queue.paused");
   await expect(queues.pause("default", MANDATE)).rejects.toThrow("the audit is full");
   expect((await pool.query("select from ukemi.queues")).rowCount).toBe(0);
+});
+
+test("knows the queues of workers, of jobs, and those that were spoken of", async () => {
+  const { url, pool } = await createDatabase();
+  const { queues } = operateOn(pool);
+  await expect(queues.pause("tasks", MANDATE)).rejects.toThrow('no queue "tasks": there are none yet');
+  const { ukemi } = makeUkemi(url);
+  ukemi.task("clean up", () => {}, { queue: "tasks" });
+  await ukemi.work();
+  expect(await queues.pause("tasks", MANDATE)).toMatchObject({ changed: true });
+  await ukemi.stop();
+  expect(await queues.resume("tasks", MANDATE)).toMatchObject({ changed: true });
+  await pool.query(
+    `insert into ukemi.jobs (queue, kind, subscription, state, max_attempts, policy, run_at, created_at)
+     values ('mail', 'task', 'remind', 'ready', 4, 'quick', ukemi.now(), ukemi.now())`,
+  );
+  expect(await queues.pause("mail", MANDATE)).toMatchObject({ changed: true });
 });
 
 test("counts what waits in each queue, by state", async () => {

@@ -3,6 +3,7 @@ import { Command } from "commander";
 import type { DeadResult } from "../../operate/dead.ts";
 import type { Operate } from "../../operate/operate.ts";
 import type { DeadPreview, SkipReason } from "../../storage/replay.ts";
+import { withConfig } from "../config.ts";
 import {
   changeWithConsent,
   reasonOf,
@@ -32,7 +33,7 @@ export function changeDeadCommand(act: Act, description: string): Command {
     new Command(act).description(description).argument("[ids...]", "Ids of jobs, instead of a filter."),
   ).option("--all", "All dead letters.");
   withChangeFlags(command);
-  return withFlags(command, ["database", "data"]).action(async (ids: string[]) => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async (ids: string[]) => {
     const flags = command.opts<DeadFlags & ChangeFlags & { readonly all?: boolean }>();
     const selection = selectionOf(ids, flags);
     const mandate = { actor: actor(), reason: reasonOf(flags) };

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { UkemiError } from "../../errors.ts";
 import type { DeadGroup, DeadLetter } from "../../storage/dead-letters.ts";
+import { withConfig } from "../config.ts";
 import { deadFilterOf, readId, withDeadFlags, type DeadFlags } from "../dead-flags.ts";
 import { showAgo } from "../moment.ts";
 import { withOperate } from "../operator.ts";
@@ -18,9 +19,7 @@ export function deadCommand(): Command {
     .addCommand(listCommand())
     .addCommand(groupsCommand())
     .addCommand(showCommand())
-    .addCommand(
-      changeDeadCommand("replay", "Put dead letters back to work, with all their attempts before them."),
-    )
+    .addCommand(changeDeadCommand("replay", "Put dead letters back to work, with a fresh set of attempts."))
     .addCommand(changeDeadCommand("drop", "Give dead letters up for good."));
 }
 
@@ -29,7 +28,7 @@ function listCommand(): Command {
     .option("--limit <count>", "How many, from 1 to 200.", "50")
     .option("--cursor <cursor>", "Where the page before ended.")
     .option("--json", "Print JSON.");
-  return withFlags(command, ["database", "data"]).action(async () => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
     const { limit, cursor, json, ...flags } = command.opts<ListFlags>();
     const filter = deadFilterOf(flags);
     const page = await withOperate(command, ({ dead }) =>
@@ -46,15 +45,18 @@ function listed(items: readonly DeadLetter[]): string {
   const rows = items.map((item) => ({
     id: String(item.id),
     died: showAgo(item.died_at),
+    death: item.death ?? "",
     handler: item.handler,
     event: item.event_id ?? "",
+    type: item.type ?? "",
     ...(items.some(({ tenant }) => tenant !== null) ? { tenant: item.tenant ?? "" } : {}),
     error: `${item.error_class ?? "unknown"}: ${item.error_message ?? ""}`,
   }));
   return table(rows, {
     width: process.stdout.columns,
-    cut: ["handler", "event", "tenant", "error"],
+    cut: ["handler", "event", "type", "tenant", "error"],
     names: ["handler"],
+    optional: ["type", "death"],
   });
 }
 
@@ -64,7 +66,7 @@ function groupsCommand(): Command {
       "Group dead letters by error class and handler, the largest group first.",
     ),
   ).option("--json", "Print JSON.");
-  return withFlags(command, ["database", "data"]).action(async () => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
     const { json, ...flags } = command.opts<ListFlags>();
     const filter = deadFilterOf(flags);
     const groups = await withOperate(command, ({ dead }) => dead.groups(filter));
@@ -94,10 +96,13 @@ function showCommand(): Command {
     .description("Show one job with its event, every try, and what was done to it.")
     .argument("<id>", "The job's id.")
     .option("--json", "Print JSON.");
-  return withFlags(command, ["database", "data"]).action(async (text: string) => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async (text: string) => {
     const id = readId(text);
     const job = await withOperate(command, ({ dead }) => dead.show(id));
-    if (!job) throw new UkemiError("not_found", `There is no job ${id}.`);
+    if (!job) {
+      const remedy = "ukemi dead list shows the dead ones.";
+      throw new UkemiError("not_found", `There is no job ${id}.`, { remedy });
+    }
     process.stdout.write(`${command.opts<ListFlags>().json ? JSON.stringify(job) : describeJob(job)}\n`);
   });
 }

@@ -1,22 +1,28 @@
 // `ukemi dev`: everything on this machine with nothing to set up. This is what `npm start` runs.
 import { Command } from "commander";
 import { DEFAULTS } from "../../options.ts";
-import { openApplication, withConfig } from "../application.ts";
-import { devSecret } from "../dev-secret.ts";
+import { openApplication, type Adjust } from "../application.ts";
+import { withConfig } from "../config.ts";
+import { keepDevSecret, makeSecret, readDevSecret } from "../dev-secret.ts";
 import { runServer } from "../run.ts";
-import { withFlags } from "../settings.ts";
+import { settingsOf, withFlags } from "../settings.ts";
 import { SERVER_FLAGS } from "./serve.ts";
 
 export function devCommand(): Command {
   const command = new Command("dev").description("Run everything on this machine, with nothing to set up.");
   return withFlags(withConfig(command), SERVER_FLAGS).action(async () => {
-    const { ukemi, settings, hasHandlers } = await openApplication(command, async (given, origins) => ({
-      ...given,
-      stripeSecrets: given.stripeSecrets.length > 0 ? given.stripeSecrets : [await devSecret(given.data)],
-      migrate: true,
-      // a newcomer reads the greeting, not JSON lines; what goes wrong is still shown
-      logLevel: origins.logLevel === "default" ? ("warn" as const) : given.logLevel,
-    }));
+    const secret = (await readDevSecret(settingsOf(command).settings.data)) ?? makeSecret();
+    const adjust: Adjust = async (given, origins) => {
+      if (given.stripeSecrets.length === 0) await keepDevSecret(given.data, secret);
+      return {
+        ...given,
+        stripeSecrets: given.stripeSecrets.length > 0 ? given.stripeSecrets : [secret],
+        migrate: true,
+        // a newcomer reads the greeting, not JSON lines; what goes wrong is still shown
+        logLevel: origins.logLevel === "default" ? ("warn" as const) : given.logLevel,
+      };
+    };
+    const { ukemi, settings, hasHandlers } = await openApplication(command, adjust, secret);
     await runServer(ukemi, {
       works: hasHandlers,
       onReady: (url) => process.stdout.write(greeting(url, settings.database === undefined, settings.data)),

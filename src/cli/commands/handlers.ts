@@ -2,6 +2,8 @@
 import { Command } from "commander";
 import { UkemiError } from "../../errors.ts";
 import type { ListedHandler } from "../../storage/handlers.ts";
+import { INLINE } from "../../work/handler.ts";
+import { withConfig } from "../config.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { actor, withOperate } from "../operator.ts";
 import { withFlags } from "../settings.ts";
@@ -18,7 +20,7 @@ function listCommand(): Command {
   const command = new Command("list")
     .description("List handlers and tasks, with the live workers that have them.")
     .option("--json", "Print JSON.");
-  return withFlags(command, ["database", "data"]).action(async () => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
     const handlers = await withOperate(command, (operate) => operate.handlers.list());
     const { json } = command.opts<ChangeFlags>();
     process.stdout.write(`${json ? JSON.stringify({ items: handlers }) : listed(handlers)}\n`);
@@ -34,7 +36,7 @@ function listed(handlers: readonly ListedHandler[]): string {
     workers: String(handler.workers),
     unfinished: String(handler.unfinished),
     dead: String(handler.dead),
-    note: handler.orphaned ? "ORPHANED" : handler.active ? "" : "removed",
+    note: noteOf(handler),
   }));
   const orphaned = handlers.some((handler) => handler.orphaned);
   const help = "\n\nOrphaned: jobs wait, and no live worker has the handler. Start one that has it.";
@@ -46,10 +48,15 @@ function listed(handlers: readonly ListedHandler[]): string {
   return shown + (orphaned ? help : "");
 }
 
-function wantsOf({ name, kind, source, pattern }: ListedHandler): string {
-  if (kind === "task") return "(task)";
-  // the name that a handler has unless it is given one says it already
-  return name === `${source}/${pattern}` ? "(as named)" : `${source ?? "?"} ${pattern ?? "?"}`;
+function wantsOf({ kind, source, pattern }: ListedHandler): string {
+  return kind === "task" ? "(task)" : `${source ?? "?"} ${pattern ?? "?"}`;
+}
+
+function noteOf({ orphaned, active, workers, queue }: ListedHandler): string {
+  if (orphaned) return "ORPHANED";
+  if (!active) return "removed";
+  // inline handlers run where events are received
+  return workers === 0 && queue !== INLINE ? "no worker" : "";
 }
 
 function removeCommand(): Command {
@@ -57,7 +64,7 @@ function removeCommand(): Command {
     .description("Let new events make no jobs for a handler; the jobs that it has stay.")
     .argument("<handler>", "The handler's name.");
   withChangeFlags(command);
-  return withFlags(command, ["database", "data"]).action(async (name: string) => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async (name: string) => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
     await withOperate(command, async ({ handlers }) => {
@@ -84,12 +91,16 @@ function noHandler(name: string): UkemiError {
 }
 
 function previewed(handler: ListedHandler): string {
+  const { unfinished, workers } = handler;
+  const stay = unfinished === 1 ? "1 unfinished one stays" : `${unfinished} unfinished ones stay`;
   return [
     listed([{ ...handler, orphaned: false }]),
     "",
-    `Events of ${handler.source} ${handler.pattern} would make no more jobs for it; ${handler.unfinished} unfinished ones stay.`,
-    ...(handler.workers > 0
-      ? [`${handler.workers} live workers still have it: the next that starts registers it again.`]
+    `Events of ${handler.source} ${handler.pattern} would make no more jobs for it; ${stay}.`,
+    ...(workers > 0
+      ? [
+          `${workers === 1 ? "1 live worker still has" : `${workers} live workers still have`} it: the next that starts registers it again.`,
+        ]
       : []),
   ].join("\n");
 }

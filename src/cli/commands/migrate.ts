@@ -2,14 +2,17 @@
 import { Command } from "commander";
 import { startEmbedded } from "../../storage/embedded/embedded.ts";
 import { migrateStore } from "../../storage/open.ts";
-import { settingsOf, withFlags } from "../settings.ts";
+import { readConfigured, withConfig } from "../config.ts";
+import { makeSecret } from "../dev-secret.ts";
+import { withFlags } from "../settings.ts";
 
 export function migrateCommand(): Command {
   const command = new Command("migrate")
     .description("Bring the database's schema up to date. Safe to run from many processes at once.")
     .option("--json", "Print JSON.");
-  return withFlags(command, ["database", "data"]).action(async () => {
-    const { settings } = settingsOf(command);
+  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
+    // nothing is verified here: a deployment may migrate without the secrets
+    const { settings } = await readConfigured(command, makeSecret());
     const url = settings.directUrl ?? settings.database;
     const embedded = url === undefined ? await startEmbedded({ data: settings.data }) : undefined;
     try {

@@ -1,6 +1,7 @@
 // `ukemi queues`: what waits in each queue, and holding one up.
 import { Command } from "commander";
 import type { ListedQueue } from "../../storage/queues.ts";
+import { withConfig } from "../config.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { showSpan } from "../moment.ts";
 import { actor, withOperate } from "../operator.ts";
@@ -21,7 +22,7 @@ function listCommand(): Command {
   const command = new Command("list")
     .description("List the queues with what waits in them.")
     .option("--json", "Print JSON.");
-  return withFlags(command, ["database", "data"]).action(async () => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
     const queues = await withOperate(command, (operate) => operate.queues.list());
     const { json } = command.opts<ChangeFlags>();
     process.stdout.write(`${json ? JSON.stringify({ items: queues }) : listed(queues)}\n`);
@@ -47,14 +48,14 @@ function listed(queues: readonly ListedQueue[]): string {
 function changeCommand(act: "pause" | "resume", description: string): Command {
   const command = new Command(act).description(description).argument("<queue>", "The queue's name.");
   withChangeFlags(command);
-  return withFlags(command, ["database", "data"]).action(async (name: string) => {
+  return withFlags(withConfig(command), ["database", "data"]).action(async (name: string) => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
     await withOperate(command, async ({ queues }) => {
-      const all = await queues.list();
-      const preview = all.find((queue) => queue.name === name) ?? null;
+      await queues.check(name, act);
+      const preview = (await queues.list()).find((queue) => queue.name === name);
       const question = `${act === "pause" ? "Pause" : "Resume"} the queue ${name}?`;
-      const words = previewed(act, name, preview, all);
+      const words = preview ? previewed(act, preview) : "";
       await changeWithConsent(flags, { preview, words, any: true, question }, async () => {
         const result = await queues[act](name, mandate);
         const now = result.paused ? "paused" : "open";
@@ -64,16 +65,7 @@ function changeCommand(act: "pause" | "resume", description: string): Command {
   });
 }
 
-function previewed(
-  act: "pause" | "resume",
-  name: string,
-  queue: ListedQueue | null,
-  all: readonly ListedQueue[],
-): string {
-  if (!queue) {
-    const known = all.map((item) => item.name).join(", ") || "none";
-    return `No handler uses the queue ${JSON.stringify(name)} yet. Known queues: ${known}.`;
-  }
+function previewed(act: "pause" | "resume", queue: ListedQueue): string {
   const waits = `${queue.ready} ready, ${queue.scheduled} scheduled, ${queue.waiting} waiting, ${queue.running} running`;
   return `${listed([queue])}\n\n${waits}: would be ${act === "pause" ? "paused" : "resumed"}.`;
 }

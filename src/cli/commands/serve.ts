@@ -1,6 +1,7 @@
 // `ukemi serve`: the server, for production.
 import { Command } from "commander";
-import { openApplication, withConfig } from "../application.ts";
+import { openApplication } from "../application.ts";
+import { withConfig } from "../config.ts";
 import { runServer } from "../run.ts";
 import { withFlags } from "../settings.ts";
 

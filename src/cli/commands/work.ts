@@ -1,7 +1,8 @@
 // `ukemi work`: works on the jobs of the configured handlers, in a process of its own.
 import { Command } from "commander";
 import { UkemiError } from "../../errors.ts";
-import { openApplication, withConfig } from "../application.ts";
+import { openApplication } from "../application.ts";
+import { withConfig } from "../config.ts";
 import { runWorker } from "../run.ts";
 import { withFlags } from "../settings.ts";
 

@@ -15,6 +15,7 @@ const FILTER_FIELDS = [
   "ref",
   "event",
   "error_class",
+  "death",
   "since",
   "until",
 ] as const;
