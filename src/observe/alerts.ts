@@ -1,5 +1,5 @@
 // What a person should know at once: a line in the log, and the application's own hook.
-import { describeFault } from "../storage/faults.ts";
+import { keepError } from "../work/kept-error.ts";
 import type { Logger } from "./log.ts";
 
 /** A dead letter: a job gave up. Carries no content of the event, and no error text that was not redacted. */
@@ -40,7 +40,7 @@ export function createAlerts(
     if (!hook) return;
     // a hook that throws at once and one that rejects are the same mistake
     void (async () => hook(alert))().catch((error: unknown) =>
-      logger.error({ error: describeFault(error) }, "onAlert failed"),
+      logger.error({ error: keepError(error).message }, "onAlert failed"),
     );
   };
 }

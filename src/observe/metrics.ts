@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 import type { Receipt } from "../inbox/receipt.ts";
 import type { Fault } from "../storage/faults.ts";
-import type { Rescued } from "../storage/workers.ts";
+import type { Rescued } from "../storage/rescue.ts";
 import type { Report } from "../work/execute.ts";
 
 export interface Metrics {

@@ -47,7 +47,7 @@ payloads as (
 ),
 -- reaches the workers when the caller's transaction commits, and not before
 news as materialized (
-  select pg_notify('${CHANNEL}', case when state = 'waiting' then queue || '/' || key else queue end) from made
+  select pg_notify('${CHANNEL}', case state when 'waiting' then queue || '/' || key when 'scheduled' then queue || '/' else queue end) from made
 )
 select id::text, false as duplicate from made, news
 union all

@@ -1,8 +1,10 @@
 // A handler's transaction: opened when it is first used, and committed only together with the job's completion.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { classifyFault, sqlState } from "./faults.ts";
+import { createBlame } from "./blame.ts";
+import { classifyFault } from "./faults.ts";
 import { cut, type Pool, type Queryable } from "./postgres.ts";
+import { clientLike, withCallbacks } from "./client-like.ts";
 import { createSavepoints, type Sender } from "./savepoints.ts";
 import type { RunSql } from "./settle.ts";
 
@@ -43,12 +45,6 @@ export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
 }
 
-/** The SQLSTATE of every statement in a transaction that has failed. */
-const ABORTED = "25P02";
-
-/** The SQLSTATE with which the server ends a transaction in which nothing happened for too long. */
-const IDLE = "25P03";
-
 const OPEN = `
 select
   set_config($1::text, $2::text, true) as job,
@@ -68,16 +64,13 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   let opening: Promise<pg.PoolClient> | undefined;
   let over: string | undefined;
   let released = false;
-  let lost = false; // to the database, not to the handler
-  let gone = false; // the connection
-  let idle: unknown; // the server ended the connection because the handler left it idle: its own doing
-  let failed: unknown; // what made the transaction fail: later statements only say that it did
+  const blame = createBlame();
   let leaves = false; // something behind in the session
   const savepoints = createSavepoints();
 
   function opened(): Promise<pg.PoolClient> {
     opening ??= open().catch((error: unknown) => {
-      gone = true;
+      blame.connectionLost();
       throw error;
     });
     return opening;
@@ -85,9 +78,9 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
 
   async function open(): Promise<pg.PoolClient> {
     const client = await pool.connect();
-    client.on("error", noteLoss);
+    client.on("error", blame.noteLoss);
     try {
-      void client.query("begin").catch(noteError);
+      void client.query("begin").catch(blame.note);
       await markTransaction((text, values) => client.query(text, values), limits);
       return client;
     } catch (error) {
@@ -95,20 +88,6 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       client.release(true);
       throw error;
     }
-  }
-
-  function noteLoss(error: unknown): void {
-    gone = true;
-    noteError(error);
-  }
-
-  function noteError(error: unknown): void {
-    if (sqlState(error) === IDLE) idle ??= error;
-    if (idle !== undefined || error instanceof UkemiError) return;
-    // on a sound connection, an error that the server did not send is about how the handler called `query`
-    const isSent = gone || sqlState(error) !== undefined;
-    lost ||= isSent && classifyFault(error) === "infrastructure";
-    if (sqlState(error) !== ABORTED) failed = error;
   }
 
   /** `client.query` of `pg`: text and values, or an object with both. */
@@ -130,8 +109,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
         run(asText ? sql : { ...(query as object), text: sql }, ...rest),
       );
     } catch (error) {
-      noteError(error);
-      throw idle ?? error;
+      throw blame.note(error);
     }
   }
 
@@ -153,7 +131,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       throw error;
     } finally {
       clearTimeout(watchdog);
-      client.off("error", noteLoss);
+      client.off("error", blame.noteLoss);
       client.release(broken);
     }
   }
@@ -170,7 +148,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       pool: { query, connect: connect as pg.Pool["connect"], end: () => Promise.resolve() },
     },
     used: () => opening !== undefined,
-    lostToInfrastructure: () => lost,
+    lostToInfrastructure: blame.isInfrastructure,
     async commit(settle) {
       try {
         await opened();
@@ -184,18 +162,14 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {
-        // a handler that caught a failed statement, or lost the connection, learns of it only now: tell the cause
-        const isEcho = sqlState(error) === ABORTED || (gone && sqlState(error) === undefined);
-        const cause = isEcho && !(error instanceof CommitUnknown) ? failed : undefined;
-        noteError(error);
-        throw idle ?? cause ?? error;
+        throw blame.note(error, { isLast: !(error instanceof CommitUnknown) });
       }
     },
-    rollback: () =>
-      finish("it was rolled back", async (client) => void (await client.query("rollback"))).then(
+    async rollback() {
+      await finish("it was rolled back", async (client) => void (await client.query("rollback"))).catch(
         () => {},
-        () => {},
-      ),
+      );
+    },
     abandon: () => void abandon(),
   };
 
@@ -220,32 +194,6 @@ async function settleAndCommit(client: pg.PoolClient, settle: (run: RunSql) => P
     throw new CommitUnknown("the answer to COMMIT was lost", { cause: error });
   }
   if (answer.command !== "COMMIT") throw new Error("the transaction was rolled back by the server");
-}
-
-/** `pg` also takes a callback as the last argument; knex uses that. */
-function withCallbacks(send: (args: readonly unknown[]) => Promise<pg.QueryResult>): pg.PoolClient["query"] {
-  const query = (...args: unknown[]) => {
-    const tell = args.at(-1);
-    if (typeof tell !== "function") return send(args);
-    void send(args.slice(0, -1)).then(
-      (result) => void tell(null, result),
-      (error: unknown) => void tell(error),
-    );
-  };
-  return query as unknown as pg.PoolClient["query"];
-}
-
-function clientLike(query: pg.PoolClient["query"]): pg.PoolClient {
-  const nothing = () => {};
-  const client = {
-    query,
-    release: nothing,
-    on: nothing,
-    once: nothing,
-    off: nothing,
-    removeListener: nothing,
-  };
-  return client as unknown as pg.PoolClient;
 }
 
 /** True for statements that may outlive the transaction: settings, locks, prepared statements of the session. */

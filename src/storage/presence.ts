@@ -3,12 +3,14 @@ import { inTime } from "../clock.ts";
 import { connect, type Connection } from "./postgres.ts";
 import type { Lease } from "./claim.ts";
 import { uuidv7Floor } from "./ids.ts";
-import { extendLeases, registerWorker, WORKER_LOCKS, type NewWorker } from "./workers.ts";
+import { extendLeases } from "./leases.ts";
+import { registerWorker, type NewWorker } from "./workers.ts";
+import { WORKER_LOCKS } from "./live-workers.ts";
 
-/** The channel on which processes tell each other of new work. The payload is a queue's name, or `queue/key`. */
+/** The channel on which processes tell each other of new work. The payload is a queue's name, `queue/key`, or `queue/`. */
 export const CHANNEL = "ukemi_work";
 
-/** There is work in a queue; with a key, a job waits there for its key. */
+/** There is work in a queue; with a key, a job waits there for its key; with an empty one, it is for later. */
 export interface News {
   readonly queue: string;
   readonly key?: string;

@@ -4,7 +4,8 @@ import { moveDue, promoteStranded, rehomeJobs, type Home } from "../storage/due.
 import { describeFault } from "../storage/faults.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import type { Presence } from "../storage/presence.ts";
-import { holdsLock, rescueJobs, type Rescued } from "../storage/workers.ts";
+import { holdsLock } from "../storage/workers.ts";
+import { rescueJobs, type Rescued } from "../storage/rescue.ts";
 import type { Bell } from "./bell.ts";
 import type { Running } from "./running.ts";
 import type { Tell } from "./worker.ts";

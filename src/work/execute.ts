@@ -11,20 +11,9 @@ import {
   type TransactionLimits,
 } from "../storage/handler-transaction.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
-import {
-  giveBack,
-  holdsLease,
-  JOB_SETTING,
-  jobSetting,
-  LeaseLost,
-  settleDone,
-  settleFailed,
-  type Death,
-  type KeptError,
-  type Return,
-  type RunSql,
-  type Try,
-} from "../storage/settle.ts";
+import { giveBack, holdsLease, type Return } from "../storage/give-back.ts";
+import { JOB_SETTING, jobSetting, LeaseLost, settleDone, type RunSql, type Try } from "../storage/settle.ts";
+import { settleFailed, type Death, type KeptError } from "../storage/settle-failed.ts";
 import type { Completions } from "./completions.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";

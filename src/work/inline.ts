@@ -13,7 +13,9 @@ import { classifyFault } from "../storage/faults.ts";
 import { createHandlerTransaction, type OpenableTransaction } from "../storage/handler-transaction.ts";
 import { uuidv7 } from "../storage/ids.ts";
 import { closePool, type Pool } from "../storage/postgres.ts";
-import { giveBack, JOB_SETTING, settleDone, settleFailed, type Try } from "../storage/settle.ts";
+import { giveBack } from "../storage/give-back.ts";
+import { JOB_SETTING, settleDone, type Try } from "../storage/settle.ts";
+import { settleFailed } from "../storage/settle-failed.ts";
 import type { Report } from "./execute.ts";
 import { INLINE, type Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
@@ -139,17 +141,16 @@ async function attempt(visit: Visit): Promise<StoredEvent> {
     }
     await transaction.commit(async (sql) => {
       for (const { run, tried } of runs) {
-        await settleDone(sql, run.job, { trail: run.trail, attempt: tried, within: visit.offer.token }).catch(
-          (error: unknown) => {
-            if (classifyFault(error) === "infrastructure") throw error;
-            throw new HandlerFailed(run, error); // an audit line or a link that the database refuses
-          },
-        );
+        await settleDone(sql, run.job, { trail: run.trail, attempt: tried, within: visit.offer.token });
       }
     });
   } catch (error) {
     await transaction.rollback();
-    throw error;
+    // an audit line, a link or a deferred constraint that the database refuses is the handlers' doing
+    const last = runs.at(-1)?.run;
+    const isTheirs =
+      last !== undefined && !(error instanceof HandlerFailed) && classifyFault(error) === "refused";
+    throw isTheirs ? new HandlerFailed(last, error) : error;
   }
   for (const { run } of runs) report(visit, run, { outcome: "done" });
   visit.onStored(stored);

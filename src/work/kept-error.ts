@@ -1,5 +1,5 @@
 // An error as it may be kept and shown: bounded, and without secrets or addresses.
-import type { KeptError } from "../storage/settle.ts";
+import type { KeptError } from "../storage/settle-failed.ts";
 
 const MESSAGE_MAX = 1000;
 const STACK_MAX = 8000;
@@ -7,16 +7,16 @@ const CLASS_MAX = 100;
 
 /** What must never be kept, whoever wrote it into an error: the kind of thing goes in its place. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
-  [/\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]+/g, "[key]"],
+  [/\b(?:sk|rk|pk)_(?:live|test)_\w+/g, "[key]"],
   [/\bwhsec_[A-Za-z0-9+/=_-]+/g, "[secret]"],
   [/\b((?:pi|seti|cs)_[A-Za-z0-9]+)_secret_[A-Za-z0-9]+/g, "$1_secret_[secret]"],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, "[token]"],
   [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, "$1 [token]"],
   [/\b(AKIA|ASIA)[A-Z0-9]{16}\b/g, "[key]"],
   [/\b(?:ghp|gho|ghs|xox[abpr])[_-][A-Za-z0-9-]{10,}/g, "[token]"],
-  [/\b([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/:@]{0,200}:[^\s/@]{0,200}@/gi, "$1[secret]@"],
+  [/\b([a-z][a-z0-9+.-]{0,20}:\/\/)[^\s/:@]{0,200}:[^\s/]{0,200}@/gi, "$1[secret]@"],
   [
-    /\b(password|passwd|secret|token|api[_-]?key|authorization|signature)(["']?\s*[:=]\s*["']?)[^\s"',;&)}]+/gi,
+    /(password|passwd|secret|token|api[_-]?key|authorization|signature)(\\*["']?\s*[:=]\s*\\*["']?)[^\s"'\\,;&)}]+/gi,
     "$1$2[secret]",
   ],
   [
@@ -80,5 +80,7 @@ function describe(thrown: unknown): string {
 
 /** Patterns over a text of a megabyte would hold up the process. */
 function cutTo(text: string, length: number): string {
-  return text.length > length ? text.slice(0, length) : text;
+  if (text.length <= length) return text;
+  // without its last word: a secret that is cut in two is not recognised any more
+  return text.slice(0, length).replace(/(?:[\d -]{1,40}|\S{1,300})$/, "");
 }

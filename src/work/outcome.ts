@@ -1,5 +1,5 @@
 // What a handler can say by throwing, and what follows from any throw.
-import type { Failure, KeptError } from "../storage/settle.ts";
+import type { Failure, KeptError } from "../storage/settle-failed.ts";
 import type { Policy } from "./policy.ts";
 
 /** Shared by every copy of this module in the process: a bundler or a loader may well make two. */

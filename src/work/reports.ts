@@ -2,7 +2,7 @@
 import type { Alert } from "../observe/alerts.ts";
 import { logTry, type Logger } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
-import type { Rescued } from "../storage/workers.ts";
+import type { Rescued } from "../storage/rescue.ts";
 import type { Report } from "./execute.ts";
 
 export interface ReportOptions {

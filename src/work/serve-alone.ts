@@ -67,7 +67,8 @@ async function runAlone(
   const { running, slots, duties, leaseMs } = floor;
   const waiting = running.add(job, askedAt); // its lease is kept alive while its neighbours finish
   const until = steadyMs() + PATIENCE_MS;
-  while (waits && !over.aborted && slots.quietMs() < QUIET_MS && steadyMs() < until) await sleep(25, over);
+  const isQuiet = () => !waits || slots.quietMs() >= QUIET_MS;
+  while (!isQuiet() && !over.aborted && steadyMs() < until) await sleep(25, over);
   const startsAt = steadyMs();
   const mayRun =
     !over.aborted &&

@@ -1,16 +1,13 @@
 // A worker: registers, claims jobs while it has free slots, runs them, and keeps its leases alive until it is stopped.
-import { hostname } from "node:os";
-import { inTime, sleep } from "../clock.ts";
+import { inTime } from "../clock.ts";
 import { describeFault } from "../storage/faults.ts";
-import { uuidv7 } from "../storage/ids.ts";
 import { closePool, openPool, type Pool } from "../storage/postgres.ts";
-import { promoteKeys } from "../storage/due.ts";
-import { register, type News, type Presence } from "../storage/presence.ts";
-import { endWorker, type Rescued } from "../storage/workers.ts";
-import { VERSION } from "../version.ts";
+import { endWorker } from "../storage/workers.ts";
+import type { Rescued } from "../storage/rescue.ts";
 import { runDuties } from "./duties.ts";
 import type { Report } from "./execute.ts";
 import type { Handler } from "./handler.ts";
+import { registerAnew, type Registered } from "./registration.ts";
 import { createShift, type Shift } from "./shift.ts";
 import type { Offer } from "./offer.ts";
 
@@ -19,11 +16,6 @@ export type Tell = (
   message: string,
   fields?: Record<string, unknown>,
 ) => void;
-
-interface Registered {
-  readonly id: string;
-  readonly presence: Presence;
-}
 
 /** Handlers' transactions must not take the connections by which jobs are claimed, settled and recovered. */
 interface Pools {
@@ -65,10 +57,8 @@ export interface Worker {
   id(): string | null;
 }
 
-const CONNECT_TIMEOUT_MS = 5000;
 const DUTY_CONNECTIONS = 4;
 const DUTY_TIMEOUT_MS = 15_000;
-const RECONNECT_MS_MAX = 250;
 const STOP_GRACE_MS = 2000;
 
 /** Nothing is opened until start. */
@@ -78,47 +68,13 @@ export function createWorker(options: WorkerOptions): Worker {
     stopping.signal.addEventListener("abort", () => resolve(), { once: true }),
   );
   const homes = [...options.handlers.values()].map(({ name, queue }) => ({ handler: name, queue }));
+  const wakeLater = () => shift?.due.ring();
+  const registration = { ...options, wake, wakeLater, stopping: stopping.signal };
   let shift: Shift | undefined;
   let life: Promise<void> | undefined;
 
   function wake(queues: Iterable<string>): void {
     for (const queue of queues) shift?.wake(queue);
-  }
-
-  /** Registers under a new id, for as long as it takes. The jobs of the id before, which we hold no more, are given back. */
-  async function registerAnew(duties: Pool, before: string | undefined): Promise<Registered | undefined> {
-    for (let failures = 0; !stopping.signal.aborted; failures++) {
-      const id = uuidv7(Date.now());
-      try {
-        const presence = await register({
-          url: options.directUrl,
-          connectTimeoutMs: CONNECT_TIMEOUT_MS,
-          onNews: (news) => void hear(duties, news, wake),
-          worker: {
-            id,
-            host: hostname(),
-            pid: process.pid,
-            version: VERSION,
-            handlers: [...options.handlers.keys()],
-            queues: [...options.concurrency.keys()],
-            leaseMs: options.leaseMs,
-          },
-        });
-        if (before !== undefined) {
-          await endWorker(duties, before, "replaced").catch(async (error: unknown) => {
-            await presence.close().catch(() => {}); // the next try registers once more
-            throw error;
-          });
-        }
-        return { id, presence };
-      } catch (error) {
-        if (failures === 0 && before === undefined) throw error; // the start says what is wrong; later ones try on
-        if (failures % 40 === 1)
-          options.tell("warn", "the worker cannot register", { error: describeFault(error) });
-        await sleep(Math.min(RECONNECT_MS_MAX, 20 * 2 ** failures), stopping.signal);
-      }
-    }
-    return undefined;
   }
 
   /** Shift after shift: one lasts as long as its session does. */
@@ -153,7 +109,7 @@ export function createWorker(options: WorkerOptions): Worker {
         running: running.size(),
       });
       current.abort("connection_lost");
-      registered = await registerAnew(pools.duties, id);
+      registered = await registerAnew({ ...registration, duties: pools.duties }, id);
       if (!registered)
         await inTime(
           endWorker(pools.duties, id, "stopped").catch(() => 0),
@@ -206,7 +162,7 @@ export function createWorker(options: WorkerOptions): Worker {
       });
       let first: Registered | undefined;
       try {
-        first = await registerAnew(duties, undefined);
+        first = await registerAnew({ ...registration, duties }, undefined);
       } finally {
         if (!first) await Promise.all([closePool(duties), closePool(handlerPool)]);
       }
@@ -218,14 +174,4 @@ export function createWorker(options: WorkerOptions): Worker {
       await life;
     },
   };
-}
-
-/** What another process tells: work in a queue, or a job that waits for its key there. */
-async function hear(
-  duties: Pool,
-  { queue, key }: News,
-  wake: (queues: readonly string[]) => void,
-): Promise<void> {
-  if (key !== undefined) await promoteKeys(duties, [{ queue, key }]).catch(() => {}); // else the sweep finds it
-  wake([queue]);
 }

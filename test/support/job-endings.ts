@@ -2,16 +2,10 @@
 import { uuidv7 } from "../../src/storage/ids.ts";
 import { expect } from "vitest";
 import { transaction } from "../../src/storage/postgres.ts";
-import {
-  giveBack,
-  giveBackClaim,
-  LeaseLost,
-  settleDone,
-  settleFailed,
-  settleManyDone,
-  type Failure,
-} from "../../src/storage/settle.ts";
-import { extendLeases } from "../../src/storage/workers.ts";
+import { giveBack, giveBackClaim } from "../../src/storage/give-back.ts";
+import { LeaseLost, settleDone, settleManyDone } from "../../src/storage/settle.ts";
+import { settleFailed, type Failure } from "../../src/storage/settle-failed.ts";
+import { extendLeases } from "../../src/storage/leases.ts";
 import { compare, LEASE_MS, type World } from "./job-world.ts";
 import * as model from "./job-model.ts";
 import { MINUTE, type ModelJob } from "./job-model.ts";

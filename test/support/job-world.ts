@@ -4,7 +4,8 @@ import type { Job } from "../../src/storage/claim.ts";
 import { uuidv7 } from "../../src/storage/ids.ts";
 import type { Connection, Pool } from "../../src/storage/postgres.ts";
 import { registerSubscription } from "../../src/storage/subscriptions.ts";
-import { registerWorker, WORKER_LOCKS } from "../../src/storage/workers.ts";
+import { registerWorker } from "../../src/storage/workers.ts";
+import { WORKER_LOCKS } from "../../src/storage/live-workers.ts";
 import * as model from "./job-model.ts";
 import type { Model, ModelJob } from "./job-model.ts";
 

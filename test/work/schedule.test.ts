@@ -88,3 +88,15 @@ test.each([
   expect(job).toMatchObject({ state: "done", attempt: 3 });
   expect(due).toEqual([true, true, true]);
 });
+test("a task with a short delay does not wait for the next look of a worker that found nothing to wait for", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url, { pollMs: 60_000 });
+  const ran: unknown[] = [];
+  ukemi.task("mail", ({ payload }) => void ran.push(payload));
+  await ukemi.work();
+  await ukemi.enqueue(null, "mail", "now");
+  await until(() => ran.length === 1, "the worker to be at work", 10_000);
+  await ukemi.enqueue(null, "mail", "later", { delayMs: 200 });
+  await untilDrained(pool, 10_000);
+  expect(ran).toEqual(["now", "later"]);
+});
