@@ -116,7 +116,7 @@ export function createFloor(options: FloorOptions): Floor {
         tell("error", "a fault in Ukemi while running a job", { job: job.id, error: describeFault(error) });
       } finally {
         running.remove(entry);
-        slots.release(job.queue, 1);
+        slots.end(job.queue);
       }
     },
     giveBackClaim: returnClaim,

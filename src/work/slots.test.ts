@@ -24,7 +24,10 @@ test("closes for one that must run alone: nothing starts, and it is told when it
   slots.take("a", 1);
   slots.close();
   expect([slots.free("a"), slots.quietMs()]).toEqual([0, 0]);
-  slots.release("a", 1);
+  slots.release("a", 1); // it was only held
+  expect(slots.quietMs()).toBe(Infinity);
+  slots.take("a", 1);
+  slots.end("a");
   expect(slots.free("a")).toBe(0);
   expect(slots.quietMs()).toBeLessThan(1000);
   slots.reopen();

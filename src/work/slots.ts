@@ -6,10 +6,13 @@ export interface Slots {
   /** How many more jobs of the queue may start now. */
   free(queue: string): number;
   take(queue: string, count: number): void;
+  /** Gives back slots in which nothing was started. */
   release(queue: string, count: number): void;
+  /** A job has ended: its slot is free. */
+  end(queue: string): void;
   /** No job starts until `reopen`. */
   close(): void;
-  /** For how long nothing has been running, in milliseconds; 0 while something is. */
+  /** How long ago the last job ended, in milliseconds; 0 while one runs. */
   quietMs(): number;
   reopen(): void;
   /** Resolves when nothing runs. */
@@ -36,18 +39,23 @@ export function createSlots(
     for (const resolve of resolves) resolve();
   }
 
+  function release(queue: string, count: number): void {
+    used.set(queue, (used.get(queue) ?? 0) - count);
+    running -= count;
+    if (running === 0) wakeWaiting();
+    onFree(queue);
+  }
+
   return {
     free: (queue) => (closed ? 0 : (concurrency.get(queue) ?? 0) - (used.get(queue) ?? 0)),
     take(queue, count) {
       used.set(queue, (used.get(queue) ?? 0) + count);
       running += count;
     },
-    release(queue, count) {
-      used.set(queue, (used.get(queue) ?? 0) - count);
-      running -= count;
+    release,
+    end(queue) {
       endedAt = steadyMs();
-      if (running === 0) wakeWaiting();
-      onFree(queue);
+      release(queue, 1);
     },
     close: () => void (closed = true),
     quietMs: () => (running > 0 ? 0 : steadyMs() - endedAt),
