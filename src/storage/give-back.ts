@@ -13,9 +13,9 @@ const GIVE_BACK = `
 with given as (
   update ukemi.jobs j
   set state = case when $3 > 0 then 'scheduled' else 'ready' end,
-    -- one that comes back again and again comes more and more slowly
+    -- one that comes back a fifth time, and again and again, comes more and more slowly
     run_at = case
-      when $3 > 0 then ukemi.now() + greatest($3, least($3 * power(2, least(j.returns, 10)), 60000)) * interval '1 ms'
+      when $3 > 0 then ukemi.now() + greatest($3, least($3 * power(2, least(greatest(j.returns - 4, 0), 10)), 60000)) * interval '1 ms'
       else j.run_at
     end,
     returns = j.returns + 1,
