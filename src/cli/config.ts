@@ -67,7 +67,7 @@ async function importDefault(file: string): Promise<unknown> {
     return module.default;
   }
   const { createJiti } = await import("jiti");
-  return createJiti(import.meta.url).import(file, { default: true });
+  return createJiti(import.meta.url, { fsCache: false }).import(file, { default: true });
 }
 
 /** Names every fault of the file at once. The options' values are checked together with flags and environment. */
