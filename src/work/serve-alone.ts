@@ -36,7 +36,8 @@ export async function serveAlone(
     let found = false;
     for (const queue of queues) {
       if (over.aborted) break;
-      found ||= await serveSome(floor, queue, over);
+      const served = await serveSome(floor, queue, over); // not behind `||`: every queue has its turn
+      found ||= served;
     }
     if (found) await sleep(PAUSE_MS, over);
     else await bell.wait(Math.min(pollMs, POLL_MS_MAX));
