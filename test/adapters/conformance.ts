@@ -1,5 +1,4 @@
 // What must hold for whatever writes in a handler's transaction: its writes and the job's completion are one fenced commit.
-import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { EventContext, HandlerOptions, SqlClient, TransactionOwner } from "../../src/index.ts";
@@ -7,6 +6,7 @@ import type { Pool } from "../../src/storage/postgres.ts";
 import { createDatabase } from "../support/database.ts";
 import { until } from "../support/until.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained, type TestUkemi } from "../support/work.ts";
+import { aborted } from "../support/aborted.ts";
 
 /** A query builder or ORM on the table `payments (id text primary key, status text not null)`. */
 export interface Adapter<Tx> {
@@ -170,12 +170,12 @@ export function testAdapter<Tx>(open: (url: string) => Adapter<Tx>): void {
   });
 
   test("what a handler writes after its time is over is written nowhere", async () => {
-    const { pool, run, insert } = await setUp({ timeLimitMs: 300 });
+    const { pool, run, insert } = await setUp({ timeLimitMs: 1500 });
     const late: string[] = [];
     await run(async ({ tx, job, signal }) => {
       await insert(tx, `pay_${job.attempt}`);
       if (job.attempt > 1) return;
-      await once(signal, "abort");
+      await aborted(signal);
       await insert(tx, "at once").catch(() => {}); // in time to be rolled back, or refused
       await setTimeout(50);
       late.push(

@@ -4,6 +4,7 @@ import { createDatabase } from "../support/database.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
 import { until } from "../support/until.ts";
 import type { Pool } from "../../src/storage/postgres.ts";
+import { aborted } from "../support/aborted.ts";
 
 const TYPE = "payment_intent.succeeded";
 const FAST = { retry: { retries: 2, delaysMs: [20] } };
@@ -195,14 +196,15 @@ test("stops a handler at its time limit; what it does afterwards is refused", as
   const { url, pool, entries } = await withLedger();
   const { ukemi } = makeUkemi(url);
   const late: unknown[] = [];
-  let aborted = 0;
+  let heard = 0;
   ukemi.on(
     "stripe",
     TYPE,
     async ({ tx, event, signal }) => {
-      await tx.query("insert into ledger values ($1)", [event.id]);
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      aborted += 1;
+      // on a slow machine the time is over before this is written
+      await tx.query("insert into ledger values ($1)", [event.id]).catch(() => {});
+      await aborted(signal);
+      heard += 1;
       await tx
         .query("insert into ledger values ($1)", [event.id])
         .catch((error: unknown) => late.push(error));
@@ -216,8 +218,8 @@ test("stops a handler at its time limit; what it does afterwards is refused", as
     attempt: 3,
     error_class: "TimeLimit",
   });
-  expect(aborted).toBe(3);
   await until(() => late.length === 3, "the late statements to be refused");
+  expect(heard).toBe(3);
   expect(String(late[0])).toContain("The transaction is over");
   expect(await entries()).toBe(0);
 });

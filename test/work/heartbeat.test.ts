@@ -5,6 +5,7 @@ import { createDatabase } from "../support/database.ts";
 import { createSignal } from "../support/sender.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
 import { until } from "../support/until.ts";
+import { aborted } from "../support/aborted.ts";
 
 const TYPE = "payment_intent.succeeded";
 
@@ -57,7 +58,7 @@ test("a handler whose lease was taken away hears of it at the next heartbeat, an
   let begun = 0;
   ukemi.on("stripe", TYPE, async ({ tx, event, signal }) => {
     begun += 1;
-    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await aborted(signal);
     heard.push(signal.reason);
     await tx
       .query("insert into ledger values ($1)", [event.id])

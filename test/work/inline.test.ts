@@ -5,6 +5,7 @@ import { startServer } from "../../src/server/server.ts";
 import { createDatabase } from "../support/database.ts";
 import { createSender, letters } from "../support/sender.ts";
 import { makeUkemi, readJobs, untilDrained } from "../support/work.ts";
+import { aborted } from "../support/aborted.ts";
 
 /** A server whose handler for payments is inline. */
 async function serveInline(handler: (context: EventContext<object>) => unknown, options = {}) {
@@ -121,7 +122,7 @@ test("gives up a handler that takes too long before the sender does", async () =
   const { pool, sender } = await serveInline(
     async ({ tx, signal }) => {
       await tx.query("update billings set paid = paid + 1");
-      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      await aborted(signal);
     },
     { commitDeadlineMs: 300 },
   );

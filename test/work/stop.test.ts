@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
 import { until } from "../support/until.ts";
+import { aborted } from "../support/aborted.ts";
 
 const TYPE = "payment_intent.succeeded";
 
@@ -31,17 +32,19 @@ test("gives back what does not end in time: it runs elsewhere, once, and its att
   const { url, pool } = await createDatabase();
   await pool.query("create table ledger (event text not null)");
   const slow = makeUkemi(url, { drainTimeoutMs: 100 });
-  let aborted = false;
+  let isWaiting = false;
+  let heard = false;
   slow.ukemi.on("stripe", TYPE, async ({ tx, event, signal }) => {
     await tx.query("insert into ledger values ($1)", [event.id]);
-    await new Promise((resolve) => signal.addEventListener("abort", resolve));
-    aborted = true;
+    isWaiting = true;
+    await aborted(signal);
+    heard = true;
   });
   await slow.ukemi.work();
   await storeElsewhere(url, ["evt_1"]);
-  await until(async () => (await readJobs(pool))[0]?.state === "running", "it to run");
+  await until(() => isWaiting, "it to run");
   await slow.ukemi.stop();
-  expect(aborted).toBe(true);
+  expect(heard).toBe(true);
   expect((await readJobs(pool))[0]).toMatchObject({ state: "ready", attempt: 0, recoveries: 0 });
 
   const next = makeUkemi(url);
@@ -87,7 +90,7 @@ test("registers anew after its session was cut, and gives back what it had", asy
   let runs = 0;
   ukemi.on("stripe", TYPE, async ({ signal }) => {
     runs += 1;
-    if (runs === 1) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    if (runs === 1) await aborted(signal);
   });
   await ukemi.work();
   await storeElsewhere(url, ["evt_1"]);
