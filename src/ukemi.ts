@@ -16,6 +16,7 @@ import { createAlerts, type Alert } from "./observe/alerts.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createOperate, type Operate } from "./operate/operate.ts";
+import { makeRounds, type Round } from "./operate/rounds.ts";
 import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
@@ -23,6 +24,7 @@ import type { SqlClient } from "./storage/enqueue.ts";
 import { storeEvents, type NewEvent, type StoredBatch } from "./storage/events.ts";
 import { describeFault } from "./storage/faults.ts";
 import { createStoreKeeper } from "./storage/keeper.ts";
+import type { Tell } from "./storage/news.ts";
 import type { Store } from "./storage/open.ts";
 import type { HandlerTransaction } from "./storage/handler-transaction.ts";
 import { connect, type Connection } from "./storage/postgres.ts";
@@ -125,9 +127,8 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   const settings = completeSettings(given);
   const logger = givenLogger ?? createLogger(settings.logLevel);
   const clock = createDatabaseClock();
-  const keeper = createStoreKeeper(settings, clock, (level, message, fields) =>
-    logger[level](fields ?? {}, message),
-  );
+  const tell: Tell = (level, message, fields) => logger[level](fields ?? {}, message);
+  const keeper = createStoreKeeper(settings, clock, tell);
   const metrics = createMetrics({
     version: VERSION,
     waiting: () => inbox.waiting(),
@@ -182,13 +183,22 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
   });
 
+  const rounds: readonly Round[] = [];
+  const endRounds = new AbortController();
+  let makingRounds: Promise<void> | undefined;
+  const startRounds = () => {
+    const open = async () => (await keeper.open()).duties;
+    makingRounds ??= makeRounds(rounds, open, tell, endRounds.signal);
+  };
+
   let stopping: Promise<void> | undefined;
   async function stopAll(): Promise<void> {
+    endRounds.abort();
     await Promise.all([inbox.stop(), work.stop()]);
     const kept = quarantine.stop();
     await inTime(kept, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
     await keeper.close();
-    await kept;
+    await Promise.all([kept, makingRounds]);
   }
 
   return {
@@ -205,12 +215,14 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     operate: createOperate({ open: async () => (await keeper.open()).pool }),
     async work() {
       await work.start();
+      startRounds();
       return { stop: work.stopWorker };
     },
     sources: Object.keys(sources),
     async start() {
       await keeper.open();
       await work.register();
+      startRounds();
     },
     store: keeper.current,
     check: () => keeper.check(settings.commitDeadlineMs),

@@ -1,0 +1,2 @@
+-- Access: who may use the API (tokens), and requests that may come twice (idempotency_keys).
+-- compatible-with: 1

@@ -1,0 +1,2 @@
+-- Operations: what an operator does to many jobs, as an object that can be watched and stopped.
+-- compatible-with: 1

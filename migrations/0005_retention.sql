@@ -1,0 +1,2 @@
+-- Retention: what goes when, without holding anybody up.
+-- compatible-with: 1

@@ -1,0 +1,2 @@
+-- Statistics: how many events of each type came in each hour, and which hours were unusual.
+-- compatible-with: 1

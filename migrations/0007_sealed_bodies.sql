@@ -1,0 +1,2 @@
+-- Sealed bodies: the keys that bodies are encrypted with, and the erasure of one subject.
+-- compatible-with: 1
