@@ -37,7 +37,15 @@ export const catalogue = {
     status: 401,
     title: "A valid bearer token is needed",
     retryable: false,
-    remedy: "Send `Authorization: Bearer …` with the value of UKEMI_ADMIN_TOKEN.",
+    remedy:
+      "Send `Authorization: Bearer …` with a token that is active (`ukemi token create`), or with the value of UKEMI_ADMIN_TOKEN.",
+  },
+  forbidden: {
+    status: 403,
+    title: "The token may not do this",
+    retryable: false,
+    remedy:
+      "Use a token with the scope and the tenants that the detail names; an admin makes one with `ukemi token create`.",
   },
   address_not_allowed: {
     status: 403,
@@ -62,6 +70,12 @@ export const catalogue = {
     title: "This method is not allowed here",
     retryable: false,
     remedy: "Use a method named by the Allow header.",
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: "This Idempotency-Key was used for another request",
+    retryable: false,
+    remedy: "Send each new request with a new key; repeat a request exactly as it was.",
   },
   request_timeout: {
     status: 408,

@@ -53,6 +53,12 @@ column events.type text not null
 column events.tenant text
 column events.received_at timestamp with time zone not null
 column events.occurred_at timestamp with time zone
+column idempotency_keys.actor text not null
+column idempotency_keys.key text not null
+column idempotency_keys.request_sha256 bytea not null
+column idempotency_keys.status integer not null
+column idempotency_keys.answer text not null
+column idempotency_keys.created_at timestamp with time zone not null default ukemi.now()
 column job_payloads.job bigint not null
 column job_payloads.payload text not null
 column jobs.id bigint not null
@@ -115,6 +121,18 @@ column subscriptions.priority smallint not null default 0
 column subscriptions.max_attempts integer not null default 4
 column subscriptions.policy text not null default 'quick'::text
 column subscriptions.active boolean not null default true
+column tokens.id uuid not null
+column tokens.last_used_at timestamp with time zone
+column tokens.revoked_at timestamp with time zone
+column tokens.replaces uuid
+column tokens.name text not null
+column tokens.hash bytea not null
+column tokens.hint text not null
+column tokens.scope text not null
+column tokens.tenants text[]
+column tokens.created_at timestamp with time zone not null default ukemi.now()
+column tokens.created_by text not null
+column tokens.expires_at timestamp with time zone
 column workers.id uuid not null
 column workers.started_at timestamp with time zone not null default ukemi.now()
 column workers.seen_at timestamp with time zone not null default ukemi.now()
@@ -144,6 +162,7 @@ constraint events.events_bounded CHECK ((((octet_length(event_id) >= 1) AND (oct
 constraint events.events_identity UNIQUE (event_id, source, account, livemode)
 constraint events.events_origin CHECK ((origin = ANY (ARRAY['webhook'::text, 'reconcile'::text, 'api'::text, 'test'::text])))
 constraint events.events_pkey PRIMARY KEY (id)
+constraint idempotency_keys.idempotency_keys_pkey PRIMARY KEY (actor, key)
 constraint job_payloads.job_payloads_pkey PRIMARY KEY (job)
 constraint jobs.jobs_counts CHECK (((attempt >= 0) AND (recoveries >= 0) AND (attempt <= max_attempts)))
 constraint jobs.jobs_death CHECK ((((state = 'dead'::text) = (death IS NOT NULL)) AND (death = ANY (ARRAY['exhausted'::text, 'terminal'::text, 'crashed'::text, 'overdue'::text]))))
@@ -160,13 +179,20 @@ constraint queues.queues_pkey PRIMARY KEY (name)
 constraint rejections.rejections_pkey PRIMARY KEY (id)
 constraint subscriptions.subscriptions_max_attempts_check CHECK ((max_attempts > 0))
 constraint subscriptions.subscriptions_pkey PRIMARY KEY (name)
+constraint tokens.tokens_bounded CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
+constraint tokens.tokens_hash_key UNIQUE (hash)
+constraint tokens.tokens_pkey PRIMARY KEY (id)
+constraint tokens.tokens_scope CHECK ((scope = ANY (ARRAY['read'::text, 'operate'::text, 'admin'::text])))
+constraint tokens.tokens_tenants CHECK ((cardinality(tenants) > 0))
 constraint workers.workers_end CHECK (((ended_at IS NULL) = (end_reason IS NULL)))
 constraint workers.workers_number_key UNIQUE (number)
 constraint workers.workers_pkey PRIMARY KEY (id)
 constraint workers.workers_reason CHECK ((end_reason = ANY (ARRAY['stopped'::text, 'replaced'::text, 'lost'::text])))
 CREATE INDEX attempts_by_job ON ukemi.attempts USING btree (job, id)
 CREATE UNIQUE INDEX attempts_pkey ON ukemi.attempts USING btree (id)
+CREATE INDEX audit_log_by_people ON ukemi.audit_log USING btree (id) WHERE (role <> 'handler'::text)
 CREATE INDEX audit_log_by_target ON ukemi.audit_log USING btree (target, id) WHERE (target IS NOT NULL)
+CREATE INDEX audit_log_by_tenant ON ukemi.audit_log USING btree (tenant, id) WHERE (tenant IS NOT NULL)
 CREATE UNIQUE INDEX audit_log_dedupe_key_key ON ukemi.audit_log USING btree (dedupe_key)
 CREATE UNIQUE INDEX audit_log_pkey ON ukemi.audit_log USING btree (id)
 CREATE UNIQUE INDEX clock_pkey ON ukemi.clock USING btree (one)
@@ -185,9 +211,12 @@ CREATE INDEX events_by_time ON ukemi.events USING brin (received_at)
 CREATE INDEX events_by_type ON ukemi.events USING btree (type, id)
 CREATE UNIQUE INDEX events_identity ON ukemi.events USING btree (event_id, source, account, livemode)
 CREATE UNIQUE INDEX events_pkey ON ukemi.events USING btree (id)
+CREATE INDEX idempotency_keys_by_time ON ukemi.idempotency_keys USING btree (created_at)
+CREATE UNIQUE INDEX idempotency_keys_pkey ON ukemi.idempotency_keys USING btree (actor, key)
 CREATE UNIQUE INDEX job_payloads_pkey ON ukemi.job_payloads USING btree (job)
 CREATE INDEX jobs_alone ON ukemi.jobs USING btree (queue, priority DESC, run_at, id) WHERE ((state = 'ready'::text) AND (recoveries > 0))
 CREATE UNIQUE INDEX jobs_by_event ON ukemi.jobs USING btree (event, subscription) WHERE (event IS NOT NULL)
+CREATE INDEX jobs_by_tenant ON ukemi.jobs USING btree (tenant, id) WHERE (tenant IS NOT NULL)
 CREATE INDEX jobs_by_worker ON ukemi.jobs USING btree (worker) WHERE (state = 'running'::text)
 CREATE INDEX jobs_dead ON ukemi.jobs USING btree (finished_at, id) WHERE (state = 'dead'::text)
 CREATE INDEX jobs_dead_by_class ON ukemi.jobs USING btree (error_class, id) WHERE (state = 'dead'::text)
@@ -203,6 +232,8 @@ CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
 CREATE UNIQUE INDEX queues_pkey ON ukemi.queues USING btree (name)
 CREATE UNIQUE INDEX rejections_pkey ON ukemi.rejections USING btree (id)
 CREATE UNIQUE INDEX subscriptions_pkey ON ukemi.subscriptions USING btree (name)
+CREATE UNIQUE INDEX tokens_hash_key ON ukemi.tokens USING btree (hash)
+CREATE UNIQUE INDEX tokens_pkey ON ukemi.tokens USING btree (id)
 CREATE INDEX workers_live ON ukemi.workers USING btree (number) WHERE (ended_at IS NULL)
 CREATE UNIQUE INDEX workers_number_key ON ukemi.workers USING btree (number)
 CREATE UNIQUE INDEX workers_pkey ON ukemi.workers USING btree (id)

@@ -111,7 +111,7 @@ function endOf({ outcome, duration_ms }: ShownAttempt): string {
       return "given back";
     case "not_yet":
       return "not yet";
-    default:
-      return outcome; // crashed
+    case "crashed":
+      return "its worker died";
   }
 }

@@ -1,10 +1,8 @@
 // Many changes in small transactions: no lock is held long, and what is done stays done.
-import { sleep } from "../clock.ts";
-import { UkemiError } from "../errors.ts";
 import { promoteKeys, type JobKey } from "../storage/due.ts";
-import { classifyFault } from "../storage/faults.ts";
-import { transaction, type Pool, type Queryable } from "../storage/postgres.ts";
+import type { Pool } from "../storage/postgres.ts";
 import { notifyWorkers } from "../storage/presence.ts";
+import { afterCommit } from "./transaction.ts";
 
 /** How many jobs or events one transaction changes at the most. */
 export const BATCH_ROWS = 200;
@@ -22,31 +20,17 @@ export interface BatchOptions {
   readonly signal?: AbortSignal;
 }
 
-const TRIES = 5;
-const PAUSE_MS = 50;
-
-/** Runs the work in one transaction; one that met another's lock is tried again. */
-export async function inTransaction<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await transaction(pool, work);
-    } catch (error) {
-      if (classifyFault(error) !== "contention") throw error;
-      if (tries === TRIES) throw new UkemiError("contended", undefined, { cause: error });
-      await sleep(PAUSE_MS * tries);
-    }
-  }
-}
-
 /** Lets the next job of each key run, after the commit that added it. */
 export async function letRun(pool: Pool, keys: readonly JobKey[]): Promise<void> {
   if (keys.length === 0) return;
-  try {
-    await promoteKeys(pool, keys);
-    await notifyWorkers(pool, [...new Set(keys.map((key) => key.queue))]);
-  } catch {
-    // the commit stands: a worker finds keys that nobody holds by itself, a little later
-  }
+  await afterCommit(async () => {
+    try {
+      await promoteKeys(pool, keys);
+      await notifyWorkers(pool, [...new Set(keys.map((key) => key.queue))]);
+    } catch {
+      // the commit stands: a worker finds keys that nobody holds by itself, a little later
+    }
+  });
 }
 
 /** Cuts a list into batches. */

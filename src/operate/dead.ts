@@ -22,8 +22,10 @@ import {
   type DeadPreview,
   type Skip,
 } from "../storage/replay.ts";
-import { batchesOf, inTransaction, letRun, type BatchOptions } from "./batches.ts";
+import { batchesOf, letRun, type BatchOptions } from "./batches.ts";
+import { inTransaction } from "./transaction.ts";
 import { readMandate, wrong, type Mandate } from "./mandate.ts";
+import { readLimit, type PageRequest } from "./page.ts";
 import { filterOf, readDeadFilter, type Selection } from "./selection.ts";
 
 /** What a change of dead letters did. */
@@ -40,14 +42,11 @@ export interface DeadResult {
 /** What can be done with dead letters. */
 export interface DeadLetters {
   /** Newest first. */
-  list(
-    filter?: DeadFilter,
-    page?: { readonly limit?: number; readonly cursor?: string | undefined },
-  ): Promise<DeadPage>;
+  list(filter?: DeadFilter, page?: PageRequest): Promise<DeadPage>;
   /** By error class and handler, the largest first. */
   groups(filter?: DeadFilter): Promise<readonly DeadGroup[]>;
   /** One job with its event and every try, also when it is no longer dead. */
-  show(id: number): Promise<ShownJob | undefined>;
+  show(id: number, tenants?: readonly string[]): Promise<ShownJob | undefined>;
   /** What a replay or a drop would touch. */
   preview(selection: Selection): Promise<DeadPreview>;
   /** Puts them back to work, with a fresh set of attempts. Those whose event has no body any more are skipped. */
@@ -59,8 +58,6 @@ export interface DeadLetters {
 /** Runs a read with a limit of time. */
 export type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
 
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 200;
 const SKIPS_SHOWN = 100;
 
 export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLetters {
@@ -92,10 +89,8 @@ export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLe
   }
 
   return {
-    async list(filter = {}, { limit = LIMIT_DEFAULT, cursor } = {}) {
-      if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
-        throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
-      }
+    async list(filter = {}, { limit: given, cursor } = {}) {
+      const limit = readLimit(given);
       if (cursor !== undefined && !readCursor(cursor)) {
         throw wrong("cursor", "must be the cursor of an earlier answer");
       }
@@ -104,8 +99,8 @@ export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLe
       return read((client) => listDead(client, wanted, page));
     },
     groups: (filter = {}) => read((client) => groupDead(client, readDeadFilter(filter))),
-    show: (id) =>
-      Number.isSafeInteger(id) ? read((client) => showJob(client, id)) : Promise.resolve(undefined),
+    show: async (id, tenants) =>
+      Number.isSafeInteger(id) ? read((client) => showJob(client, id, tenants)) : undefined,
     preview: (selection) => read((client) => previewDead(client, filterOf(selection))),
     replay: (selection, mandate, options) => change(selection, mandate, replayJobs, options),
     drop: (selection, mandate, options) => change(selection, mandate, dropJobs, options),
@@ -114,6 +109,6 @@ export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLe
 
 /** Ids that were named are all looked at, so that each is answered for; a filter chooses among the dead. */
 async function choose(pool: Pool, filter: DeadFilter): Promise<Chosen> {
-  if (filter.ids === undefined) return chooseDead(pool, filter);
+  if (filter.ids === undefined || filter.tenants !== undefined) return chooseDead(pool, filter);
   return { ids: filter.ids.map(String), momentUs: await readMoment(pool) };
 }

@@ -1,7 +1,7 @@
 // Handlers in an operator's hands: who has which, whose jobs nobody runs, and taking one's claim on events back.
 import { listHandlers, removeHandler, type ListedHandler } from "../storage/handlers.ts";
 import type { Pool } from "../storage/postgres.ts";
-import { inTransaction } from "./batches.ts";
+import { inTransaction } from "./transaction.ts";
 import type { Read } from "./dead.ts";
 import { readMandate, readText, type Mandate } from "./mandate.ts";
 

@@ -1,16 +1,34 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
 import { readWithin, type Pool } from "../storage/postgres.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
+import { createEventReader, type EventReader } from "./events.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
+import {
+  createAudit,
+  createJobs,
+  createRejections,
+  createWorkers,
+  type Audit,
+  type Jobs,
+  type Rejections,
+  type Workers,
+} from "./lists.ts";
 import { createQueues, type Queues } from "./queues.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
+import { createTokens, type Tokens } from "./tokens.ts";
+import { surroundingClient } from "./transaction.ts";
 
 /** An operator's hands. */
 export interface Operate {
+  readonly events: EventReader & StoredEvents;
+  readonly jobs: Jobs;
   readonly dead: DeadLetters;
-  readonly events: StoredEvents;
   readonly queues: Queues;
   readonly handlers: Handlers;
+  readonly workers: Workers;
+  readonly rejections: Rejections;
+  readonly audit: Audit;
+  readonly tokens: Tokens;
 }
 
 /** How the hands reach the store. */
@@ -25,11 +43,19 @@ const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
 export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS }: OperateOptions): Operate {
-  const read: Read = async (work) => readWithin(await open(), readTimeoutMs, work);
+  const read: Read = async (work) => {
+    const surrounding = surroundingClient();
+    return surrounding ? work(surrounding) : readWithin(await open(), readTimeoutMs, work);
+  };
   return {
+    events: { ...createEventReader(read), ...createStoredEvents(open, read) },
+    jobs: createJobs(read),
     dead: createDeadLetters(open, read),
-    events: createStoredEvents(open, read),
     queues: createQueues(open, read),
     handlers: createHandlers(open, read),
+    workers: createWorkers(read),
+    rejections: createRejections(read),
+    audit: createAudit(read),
+    tokens: createTokens(open, read),
   };
 }

@@ -3,7 +3,7 @@ import { UkemiError } from "../errors.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { changeQueue, listQueues, readQueueNames, type ListedQueue } from "../storage/queues.ts";
 import { INLINE } from "../work/handler.ts";
-import { inTransaction } from "./batches.ts";
+import { inTransaction } from "./transaction.ts";
 import type { Read } from "./dead.ts";
 import { readMandate, readText, type Mandate } from "./mandate.ts";
 

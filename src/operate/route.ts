@@ -1,6 +1,6 @@
 // Stored events that nobody wanted, given to handlers that came later.
 import { UkemiError } from "../errors.ts";
-import { uuidv7Floor } from "../storage/ids.ts";
+import { isUuid, uuidv7Floor } from "../storage/ids.ts";
 import type { Pool } from "../storage/postgres.ts";
 import {
   countUnrouted,
@@ -13,7 +13,8 @@ import {
   type Routing,
   type UnroutedType,
 } from "../storage/route.ts";
-import { BATCH_ROWS, inTransaction, letRun, type BatchOptions } from "./batches.ts";
+import { BATCH_ROWS, letRun, type BatchOptions } from "./batches.ts";
+import { inTransaction } from "./transaction.ts";
 import type { Read } from "./dead.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
 
@@ -44,9 +45,22 @@ export interface StoredEvents {
   unrouted(request: RouteRequest): Promise<readonly UnroutedType[]>;
   /** Makes the jobs that the receiver would have made, had the handlers been there. Those that exist are left alone. */
   route(request: RouteRequest, mandate: Mandate, options?: BatchOptions): Promise<RouteResult>;
+  /** One batch of it, in one transaction; `next` of the batch before says where to go on. */
+  routeBatch(request: RouteRequest, mandate: Mandate, after?: string): Promise<RoutedBatch>;
+}
+
+/** What one batch of routing did. */
+export interface RoutedBatch {
+  readonly events: number;
+  readonly jobs: number;
+  /** Where the next batch begins; absent after the last. */
+  readonly next?: string;
 }
 
 const TEXT_MAX = 500;
+
+/** Before every event. */
+const FIRST = uuidv7Floor(0);
 
 /** This machine's clock may be behind the database's: "now" must not leave out what has just been received. */
 const AHEAD_MS = 86_400_000;
@@ -61,6 +75,16 @@ export function createStoredEvents(open: () => Promise<Pool>, read: Read): Store
     });
   }
 
+  async function routeOne(request: RouteRequest, mandate: Mandate, after: string): Promise<RoutedBatch> {
+    const routing: Routing = { ...readRequest(request), ...readMandate(mandate), after, most: BATCH_ROWS };
+    const pool = await open();
+    const { keys, next, ...batch }: Routed = await inTransaction(pool, (client) =>
+      routeBatch(client, routing),
+    );
+    await letRun(pool, keys);
+    return { ...batch, ...(next === undefined ? {} : { next }) };
+  }
+
   return {
     previewRoute: async (request) => preview(readRequest(request)),
     unrouted: async (request) => {
@@ -68,23 +92,25 @@ export function createStoredEvents(open: () => Promise<Pool>, read: Read): Store
       return read((client) => countUnrouted(client, filter));
     },
     async route(request, mandate, options = {}) {
-      const filter = readRequest(request);
-      const by = readMandate(mandate);
-      const total = (await preview(filter)).events;
-      const pool = await open();
+      const total = (await preview(readRequest(request))).events;
       let events = 0;
       let jobs = 0;
-      let after: string | undefined = uuidv7Floor(0);
+      let after: string | undefined = FIRST;
       while (after !== undefined && !options.signal?.aborted) {
-        const routing: Routing = { ...filter, ...by, after, most: BATCH_ROWS };
-        const batch: Routed = await inTransaction(pool, (client) => routeBatch(client, routing));
-        await letRun(pool, batch.keys);
+        const batch: RoutedBatch = await routeOne(request, mandate, after);
         events += batch.events;
         jobs += batch.jobs;
         after = batch.next;
         options.onProgress?.({ done: Math.min(events, total), total });
       }
       return { events, jobs, stopped: after !== undefined };
+    },
+    async routeBatch(request, mandate, after = FIRST) {
+      if (!isUuid(after)) throw wrong("after", "must be the `next` of the batch before");
+      const { handler } = request;
+      if (handler !== undefined && !(await read((client) => hasHandler(client, handler))))
+        throw noHandler(handler);
+      return routeOne(request, mandate, after);
     },
   };
 }

@@ -4,7 +4,7 @@ import { readText, wrong } from "./mandate.ts";
 
 /** Which dead letters are meant. A filter without a single field is refused: say `all` instead. */
 export type Selection =
-  | { readonly ids: readonly number[] }
+  | { readonly ids: readonly number[]; readonly tenants?: readonly string[] }
   | { readonly filter: DeadFilter }
   | { readonly all: true };
 
@@ -33,7 +33,10 @@ export function filterOf(selection: Selection): DeadFilter {
     if (!selection.all) throw wrong("all", "must be true");
     return {};
   }
-  if ("ids" in selection) return { ids: readIds(selection.ids) };
+  if ("ids" in selection) {
+    const { tenants } = selection;
+    return { ids: readIds(selection.ids), ...(tenants && { tenants }) };
+  }
   const filter = readDeadFilter(selection.filter);
   if (Object.values(filter).every((value) => value === undefined)) {
     throw wrong("filter", "must name at least one field: an empty one would mean every dead letter");

@@ -1,65 +1,112 @@
-// Reading what a caller asks for: query parameters and JSON bodies, with errors that name what is wrong.
-import type { Context } from "hono";
+// Reading what a caller asks for: query parameters and JSON bodies by their schemas, with errors that name what is wrong.
+import type { TObject, TSchema } from "typebox";
+import { Value } from "typebox/value";
 import { UkemiError } from "../errors.ts";
 import { wrong } from "../operate/mandate.ts";
-
-export { wrong };
-
-export const LIMIT_MAX = 200;
-export const LIMIT_DEFAULT = 50;
 
 /** Room for a thousand ids and a reason. */
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** Refuses parameters that nobody would read, and what PostgreSQL's text cannot hold. */
-export function requireKnown(given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
-  for (const [name, value] of Object.entries(given)) {
-    if (!known.includes(name)) throw wrong(name, `is not known; known are ${known.join(", ")}`);
-    if (typeof value === "string" && value.includes("\u0000")) {
-      throw wrong(name, "must not contain a NUL character");
-    }
-  }
-}
+/** What a schema may say about itself beside JSON Schema. */
+type Field = TSchema & {
+  readonly type?: string;
+  readonly format?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, Field>>;
+};
 
-export function readLimit(text: string): number {
-  const limit = Number(text);
-  if (!/^\d{1,3}$/.test(text) || limit < 1 || limit > LIMIT_MAX) {
-    throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
+/** The query of a request: each parameter once, those that are numbers or booleans as such. */
+export function readQuery(query: URLSearchParams, schema: TObject): Readonly<Record<string, unknown>> {
+  const given: Record<string, unknown> = {};
+  for (const [name, value] of query) {
+    if (Object.hasOwn(given, name)) throw wrong(name, "must be given once");
+    given[name] = value;
   }
-  return limit;
-}
-
-export function readTime(name: string, text: unknown): Date {
-  const time = new Date(typeof text === "string" ? text : Number.NaN);
-  if (typeof text !== "string" || !/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(time.getTime())) {
-    throw wrong(name, "must be a time in ISO 8601, such as 2026-11-15T09:00:00Z");
-  }
-  return time;
+  return readFields(given, schema, (field, value) => Value.Convert(field, value));
 }
 
 /** The fields of a JSON object. */
 export async function readBody(
-  context: Context,
-  known: readonly string[],
+  request: Request,
+  schema: TObject,
 ): Promise<Readonly<Record<string, unknown>>> {
   // a web page may send other types to this machine without asking: only this one makes its browser ask first
-  if (!/^application\/json(?:;|$)/i.test(context.req.header("content-type") ?? "")) throw notJson();
+  if (!/^application\/json(?:;|$)/i.test(request.headers.get("content-type") ?? "")) throw notJson();
   let body: unknown;
   try {
-    body = JSON.parse(await readText(context));
+    body = JSON.parse(await readText(request));
   } catch (error) {
     throw error instanceof SyntaxError ? notJson() : error;
   }
   if (!isObject(body)) throw notJson();
-  requireKnown(body, known);
-  return body;
+  return readFields(body, schema, (_, value) => value);
 }
 
+/** Refuses fields that nobody would read, what is missing, and what a field does not take; the first fault is named. */
+function readFields(
+  given: Readonly<Record<string, unknown>>,
+  schema: TObject,
+  convert: (field: TSchema, value: unknown) => unknown,
+): Readonly<Record<string, unknown>> {
+  const fields = schema.properties as Readonly<Record<string, Field>>;
+  const known = Object.keys(fields);
+  const read: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(fields, name)) {
+      throw wrong(
+        name,
+        known.length === 0 ? "is not known here" : `is not known; known are ${known.join(", ")}`,
+      );
+    }
+    read[name] = readField(name, fields[name]!, convert(fields[name]!, value));
+  }
+  for (const name of (schema.required ?? []) as readonly string[]) {
+    if (read[name] === undefined) throw wrong(name, expectationOf(fields[name]!));
+  }
+  return read;
+}
+
+function readField(name: string, field: Field, value: unknown): unknown {
+  if (typeof value === "string" && value.includes("\u0000"))
+    throw wrong(name, "must not contain a NUL character");
+  // an object's own faults are named by its own fields
+  if (field.type === "object" && field.properties && isObject(value)) {
+    return readFields(value, field as unknown as TObject, (_, inner) => inner);
+  }
+  if (field.format === "date-time" ? !isTime(value) : !Value.Check(field, value)) {
+    throw wrong(name, expectationOf(field));
+  }
+  return value;
+}
+
+/** What a field takes, in words that complete "The parameter … ". */
+export function expectationOf(field: TSchema): string {
+  const { type, format, enum: words, minimum, maximum, maxLength, maxItems } = field as Field;
+  if (words) return `must be one of ${words.join(", ")}`;
+  if (format === "date-time") return "must be a time in ISO 8601, such as 2026-11-15T09:00:00Z";
+  if (type === "boolean") return "must be true or false";
+  if (type === "array") return `must be a list${maxItems === undefined ? "" : ` of 1 to ${maxItems}`}`;
+  if (type === "object") return "must be an object";
+  if (type === "integer" || type === "number") {
+    const what = type === "integer" ? "a whole number" : "a number";
+    if (minimum === undefined) return `must be ${what}`;
+    return `must be ${what} from ${minimum}${maximum === undefined ? " up" : ` to ${maximum}`}`;
+  }
+  return maxLength === undefined ? "must be text" : `must be text of 1 to ${maxLength} characters`;
+}
+
+const isTime = (value: unknown) =>
+  typeof value === "string" && /^\d{4}-\d{2}-\d{2}/.test(value) && !Number.isNaN(new Date(value).getTime());
+
 /** Stops reading as soon as the limit is passed. */
-async function readText(context: Context): Promise<string> {
+async function readText(request: Request): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of context.req.raw.body ?? []) {
+  for await (const chunk of request.body ?? []) {
     bytes += chunk.length;
     if (bytes > BODY_BYTES_MAX) {
       throw new UkemiError("payload_too_large", `The body must be of at most ${BODY_BYTES_MAX} bytes.`);
@@ -69,7 +116,7 @@ async function readText(context: Context): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -29,10 +29,11 @@ export interface RunningServer {
 /** Listens with the given Ukemi behind it, which must have been started. */
 export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   const { settings } = ukemi;
-  if (settings.adminToken === undefined && !isLoopback(settings.host)) {
+  const needsToken = settings.adminToken === undefined && !isLoopback(settings.host);
+  if (needsToken && !(await ukemi.operate.tokens.any("admin"))) {
     throw new UkemiError(
       "invalid_option",
-      `UKEMI_ADMIN_TOKEN must be set to listen on ${settings.host}: without it anyone who reaches the port could read events.`,
+      `A token is needed to listen on ${settings.host}: set UKEMI_ADMIN_TOKEN, or make one with \`ukemi token create --scope admin\`.`,
     );
   }
   let stopping = false;

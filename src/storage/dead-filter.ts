@@ -8,6 +8,8 @@ export interface DeadFilter {
   readonly type?: string;
   readonly source?: string;
   readonly tenant?: string;
+  /** Only of these tenants. */
+  readonly tenants?: readonly string[];
   /** A business id found in the event, such as `pi_…`. */
   readonly ref?: string;
   /** The event, by our id or by the sender's. */
@@ -42,6 +44,7 @@ export function whereDead(filter: DeadFilter, before: readonly unknown[] = []): 
   add("e.type = ?", filter.type);
   add("e.source = ?", filter.source);
   add("j.tenant = ?", filter.tenant);
+  add("j.tenant = any(?::text[])", filter.tenants);
   add("j.event in (select event from ukemi.event_refs where ref = ?)", filter.ref);
   // a sender's id may look like one of ours
   add(

@@ -1,5 +1,7 @@
 // Reading dead letters: lists with filters and a cursor, groups by error class, and one with all that was tried.
 import { REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
+import type { EventStatus } from "./event-list.ts";
+import type { JobState } from "./job-list.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** A business id found in an event. */
@@ -14,7 +16,7 @@ export interface DeadLetter {
   readonly handler: string;
   readonly queue: string;
   /** `handler` for jobs about an event, `task` for the others. */
-  readonly kind: string;
+  readonly kind: "handler" | "task";
   /** Our id of the event; null for tasks. */
   readonly event: string | null;
   /** The sender's id of the event. */
@@ -23,8 +25,7 @@ export interface DeadLetter {
   readonly type: string | null;
   readonly tenant: string | null;
   readonly refs: readonly Ref[];
-  /** `exhausted`, `terminal`, `crashed` or `overdue`. */
-  readonly death: string | null;
+  readonly death: "exhausted" | "terminal" | "crashed" | "overdue" | null;
   readonly error_class: string | null;
   readonly error_message: string | null;
   /** Tries since it was made, or replayed. */
@@ -154,7 +155,7 @@ export async function groupDead(client: Queryable, filter: DeadFilter): Promise<
 /** One try at a job. */
 export interface ShownAttempt {
   readonly number: number;
-  readonly outcome: string;
+  readonly outcome: "done" | "retry" | "not_yet" | "dead" | "returned" | "crashed";
   readonly error_class: string | null;
   readonly error_message: string | null;
   readonly error_stack: string | null;
@@ -176,7 +177,7 @@ export interface ShownAct {
 /** A job with everything that an operator needs to find the cause. */
 export interface ShownJob extends Omit<DeadLetter, "died_at"> {
   /** `dead`, or what has become of it since. */
-  readonly state: string;
+  readonly state: JobState;
   /** How many tries it has, `attempts` among them. */
   readonly max_attempts: number;
   readonly finished_at: Date | null;
@@ -186,7 +187,7 @@ export interface ShownJob extends Omit<DeadLetter, "died_at"> {
   readonly has_body: boolean;
   /** What became of the event, with our own ids. */
   readonly outcome: {
-    readonly status: string;
+    readonly status: EventStatus;
     readonly error_message: string | null;
     readonly processed_at: string | null;
     readonly billing_id: string | null;
@@ -233,16 +234,20 @@ select ${FACTS}, j.state, j.max_attempts, to_json(j.finished_at) as finished_at,
   ), '[]') as acts
 from ukemi.jobs j
 left join ukemi.events e on e.id = j.event
-where j.id = $1::bigint`;
+where j.id = $1::bigint and ($2::text[] is null or j.tenant = any($2::text[]))`;
 
 /** Shows one job, also one that is no longer dead. */
-export async function showJob(client: Queryable, id: number): Promise<ShownJob | undefined> {
+export async function showJob(
+  client: Queryable,
+  id: number,
+  tenants?: readonly string[],
+): Promise<ShownJob | undefined> {
   type Row = Omit<Times<ShownJob, "created_at">, "finished_at" | "received_at"> & {
     readonly died_at: string | null;
     readonly finished_at: string | null;
     readonly received_at: string | null;
   };
-  const { rows } = await client.query<Row>(SHOW, [id]);
+  const { rows } = await client.query<Row>(SHOW, [id, tenants ?? null]);
   if (!rows[0]) return undefined;
   const { died_at: _, ...row } = rows[0];
   return {

@@ -1,5 +1,6 @@
 // Reading stored events: lists with filters and a cursor, and one event with its refs and jobs.
 import { isUuid, uuidv7Floor } from "./ids.ts";
+import type { JobState } from "./job-list.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** What became of an event. */
@@ -14,6 +15,8 @@ export interface EventFilter {
   /** A business id found in the event, such as `pi_…`. */
   readonly ref?: string;
   readonly tenant?: string;
+  /** Only of these tenants. */
+  readonly tenants?: readonly string[];
   readonly status?: EventStatus;
   readonly since?: Date;
   readonly until?: Date;
@@ -33,12 +36,12 @@ export interface ListedEvent {
   readonly tenant: string | null;
   readonly refs: readonly { readonly kind: string; readonly id: string }[];
   readonly status: EventStatus;
-  readonly origin: string;
+  readonly origin: "webhook" | "reconcile" | "api" | "test";
   readonly received_at: Date;
   readonly occurred_at: Date | null;
   readonly processed_at: Date | null;
   readonly error_message: string | null;
-  readonly jobs: readonly { readonly id: number; readonly handler: string; readonly state: string }[];
+  readonly jobs: readonly { readonly id: number; readonly handler: string; readonly state: JobState }[];
 }
 
 const SELECT = `
@@ -79,6 +82,7 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
   if (filter.source !== undefined) add("e.source = ?", filter.source);
   if (filter.type !== undefined) add("e.type = ?", filter.type);
   if (filter.tenant !== undefined) add("e.tenant = ?", filter.tenant);
+  if (filter.tenants !== undefined) add("e.tenant = any(?::text[])", filter.tenants);
   if (filter.ref !== undefined) add("e.id in (select event from ukemi.event_refs where ref = ?)", filter.ref);
   if (filter.status === "pending")
     where.push(`coalesce(o.status, 'pending') = 'pending' and e.id in (${UNFINISHED})`);
@@ -104,13 +108,20 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
 }
 
 /** Finds one event by our id or by the sender's; the newest where several sources use the same id. */
-export async function findEvent(client: Queryable, id: string): Promise<ListedEvent | undefined> {
+export async function findEvent(
+  client: Queryable,
+  id: string,
+  tenants?: readonly string[],
+): Promise<ListedEvent | undefined> {
   if (id.includes("\u0000")) return undefined; // PostgreSQL's text cannot hold it, so no event has it
   // a sender's id may look like one of ours: GitHub's are uuids too
   for (const column of isUuid(id) ? ["e.id", "e.event_id"] : ["e.event_id"]) {
     const { rows } = await client.query<EventRow>(
-      `${SELECT} where ${column} = $1 order by e.id desc limit 1`,
-      [id],
+      `${SELECT}
+       where ${column} = $1 and ($2::text[] is null or e.tenant = any($2::text[]))
+       order by e.id desc
+       limit 1`,
+      [id, tenants ?? null],
     );
     if (rows[0]) return toListed(rows[0]);
   }

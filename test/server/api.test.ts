@@ -33,7 +33,7 @@ test("shows an event with its refs, status and jobs, by our id and by the sender
   const told = await deliver(url, "evt_1");
   const byOurs = await get(`/api/v1/events/${told.messageId}`);
   expect((await get("/api/v1/events/evt_1")).text).toBe(byOurs.text);
-  expect(JSON.parse(byOurs.text)).toEqual({
+  expect(JSON.parse(byOurs.text)).toMatchObject({
     id: told.messageId,
     source: "stripe",
     account: "",
@@ -48,8 +48,15 @@ test("shows an event with its refs, status and jobs, by our id and by the sender
     occurred_at: expect.any(String),
     processed_at: null,
     error_message: null,
-    jobs: [{ id: expect.any(Number), handler: "on payment", state: "ready" }],
+    jobs: [{ id: expect.any(Number), handler: "on payment", state: "ready", attempts: 0, tries: [] }],
+    outcome: null,
+    body_state: "kept",
+    body_encoding: "utf8",
+    body: expect.stringContaining('"payment_intent.succeeded"'),
+    headers: expect.objectContaining({ "stripe-signature": expect.any(String) }),
   });
+  const body = await get("/api/v1/events/evt_1/body");
+  expect(body.text).toBe((JSON.parse(byOurs.text) as { body: string }).body);
 });
 
 test("pages newest first without missing or repeating a row while new ones arrive", async () => {

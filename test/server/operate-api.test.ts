@@ -1,7 +1,5 @@
 // /api/v1/dead and /api/v1/queues: what a script of an operator's meets.
-import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { CHANGE_FIELDS, DEAD_PARAMETERS } from "../../src/server/routes/dead.ts";
 import { createDatabase } from "../support/database.ts";
 import { HANDLER, makeDead, readAudit, readOutcomes, refuseAudit, register } from "../support/dead.ts";
 import { startTestServer } from "../support/in-process.ts";
@@ -238,9 +236,4 @@ test("demands the token, and knows which methods there are", async () => {
   expect(await allowed("GET", "/queues/default/stop")).toEqual([404, null]);
   const paused = await post("/queues/default/pause", { reason: "x" }, { ...JSON_TYPE, authorization });
   expect(paused.status).toBe(200);
-});
-
-test("the reference names every parameter and field", async () => {
-  const page = await readFile(new URL("../../docs/reference/http-api.md", import.meta.url), "utf8");
-  for (const name of [...DEAD_PARAMETERS, ...CHANGE_FIELDS]) expect(page).toContain(`\`${name}\``);
 });

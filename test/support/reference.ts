@@ -1,10 +1,13 @@
 // Makes the reference pages from the code. `UPDATE_DOCS=1 npx vitest run --project unit test/docs` writes them.
 import type { Command } from "commander";
+import type { TObject } from "typebox";
 import { createProgram } from "../../src/cli/main.ts";
 import { catalogue } from "../../src/errors.ts";
 import { REFUSALS } from "../../src/inbox/receipt.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
 import { OPTION_NAMES, OPTIONS } from "../../src/options.ts";
+import { expectationOf } from "../../src/server/parameters.ts";
+import { ROUTES } from "../../src/server/routes/routes.ts";
 
 const MADE = "<!-- Made from the code: UPDATE_DOCS=1 npx vitest run --project unit test/docs -->";
 
@@ -133,6 +136,45 @@ async function metrics(): Promise<string> {
   );
 }
 
+/** Every route of the admin API: docs/reference/admin-api.md. */
+function adminApi(): string {
+  const fields = (schema: TObject, where: string) => {
+    const required = (schema.required ?? []) as readonly string[];
+    return Object.entries(schema.properties).map(([name, field]) => {
+      const { description = "", default: fallback } = field as {
+        description?: string;
+        default?: string | number | boolean;
+      };
+      const shown = fallback === undefined ? "" : ` Default: ${String(fallback)}.`;
+      const expected = `${expectationOf(field)}${required.includes(name) ? "; needed" : ""}`;
+      return [code(name), where, `${description}${shown}`, expected];
+    });
+  };
+  const routes = ROUTES.map((route) => {
+    const rows = [
+      ...(route.query ? fields(route.query, "query") : []),
+      ...(route.body ? fields(route.body, "body") : []),
+    ];
+    const who = `Scope ${code(route.scope)}${route.reach === "everything" ? "; not for tokens bound to tenants" : ""}. Client: ${code(`client.${route.id}()`)}.`;
+    return [
+      `## ${code(`${route.method} /api/v1${route.path}`)}`,
+      route.text,
+      who,
+      ...(rows.length === 0 ? [] : [table(["parameter", "in", "meaning", "expected"], rows)]),
+    ].join("\n\n");
+  });
+  return page(
+    "Admin API",
+    [
+      "The same as the OpenAPI document at `GET /api/v1/openapi.json`, from which the typed client `ukemi/client` is made.",
+      "**Who may**: `Authorization: Bearer …` with a token (`ukemi token create`), or with the value of `UKEMI_ADMIN_TOKEN`, which may everything. As long as there is neither, callers on this machine are answered, and the server refuses to listen beyond loopback. Scopes: `read` looks, `operate` changes jobs and queues, `admin` makes tokens; each includes those before it. A token bound to tenants sees and changes only what is theirs.",
+      '**Form**: JSON in snake_case, times in ISO 8601. Lists answer `{ "items": […], "cursor": "…" }`; the cursor is absent on the last page, and rows that arrive meanwhile neither shift nor repeat. Errors are problem documents with a [code](errors.md): `400` names the parameter, `401` lacks a token, `403` lacks a scope or tenant, `503` may be tried again.',
+      "**Changes** are POST with `content-type: application/json` and a `reason`, which is kept in the audit in the same transaction. With an `Idempotency-Key` a request that comes again within 24 hours is answered as the first was (`Idempotency-Replayed: true`) and changes nothing; the same key with another request is a `422`.",
+    ].join("\n\n"),
+    routes.join("\n\n"),
+  );
+}
+
 /** The pages that are made from the code, by file name. */
 export async function referencePages(): Promise<Record<string, string>> {
   return {
@@ -140,6 +182,7 @@ export async function referencePages(): Promise<Record<string, string>> {
     "errors.md": errors(),
     "refusals.md": refusals(),
     "cli.md": cli(),
+    "admin-api.md": adminApi(),
     "metrics.md": await metrics(),
   };
 }

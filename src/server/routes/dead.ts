@@ -1,111 +1,169 @@
 // /api/v1/dead: dead letters, why they died, and putting them back to work or giving them up.
-import { Hono, type Context } from "hono";
-import { UkemiError } from "../../errors.ts";
-import type { DeadLetters } from "../../operate/dead.ts";
+import { Type, type Static } from "typebox";
 import type { Selection } from "../../operate/selection.ts";
 import type { DeadFilter } from "../../storage/dead-filter.ts";
-import { isObject, readBody, readLimit, readTime, requireKnown, wrong } from "../parameters.ts";
+import { wrong } from "../../operate/mandate.ts";
+import { IDS_MAX } from "../../operate/selection.ts";
+import { requireTenant, type Caller } from "../caller.ts";
+import { PAGE, REASON, span, Text, timesOf } from "../fields.ts";
+import { route, type Route } from "../route.ts";
+import {
+  DeadGroup,
+  DeadLetter,
+  DEATHS,
+  JobDetail,
+  listOf,
+  Many,
+  OneOf,
+  OrNull,
+  pageOf,
+  thing,
+} from "../things.ts";
+import { readId, showJob } from "./jobs.ts";
 
-const FILTER_FIELDS = [
-  "handler",
-  "queue",
-  "type",
-  "source",
-  "tenant",
-  "ref",
-  "event",
-  "error_class",
-  "death",
-  "since",
-  "until",
-] as const;
+/** Which dead letters; every field narrows it. */
+const FILTER = {
+  handler: Type.Optional(Text("Only of this handler or task.")),
+  queue: Type.Optional(Text("Only of this queue.")),
+  type: Type.Optional(Text("Only about events of this type.")),
+  source: Type.Optional(Text("Only about events of this source.")),
+  tenant: Type.Optional(Text("Only of this tenant.")),
+  ref: Type.Optional(Text("Only about events with this business id.")),
+  event: Type.Optional(Text("Only about this event, by our id or by the sender's.")),
+  error_class: Type.Optional(Text("Only that died of this class of error.")),
+  death: Type.Optional(OneOf(DEATHS, "Only that died in this way.")),
+  ...span("Died"),
+};
 
-/** Every query parameter of the groups. */
-const GROUP_PARAMETERS = [...FILTER_FIELDS, "ids"] as const;
+const IDS = Type.Optional(Text("Only these, separated by commas."));
 
-/** Every query parameter of the list. */
-export const DEAD_PARAMETERS = [...GROUP_PARAMETERS, "limit", "cursor"] as const;
+const Filter = Type.Object(FILTER, { title: "DeadFilter", additionalProperties: false });
 
-/** Every field of the body that changes dead letters. */
-export const CHANGE_FIELDS = ["ids", "filter", "reason", "dry_run"] as const;
+/** Which dead letters a change means. */
+export const SELECTION = {
+  ids: Type.Optional(
+    Type.Array(Type.Integer({ minimum: 1 }), { minItems: 1, maxItems: IDS_MAX, description: "These jobs." }),
+  ),
+  filter: Type.Optional(Filter),
+};
 
-/** A request must end in good time: more than this is for the command line, which shows how far it has come. */
-const CHANGES_MAX = 10_000;
+const CHANGE = Type.Object({
+  ...SELECTION,
+  dry_run: Type.Optional(Type.Boolean({ description: "Only say what would be changed." })),
+  reason: Type.Optional(REASON.reason),
+});
 
-/** The routes below /api/v1/dead. */
-export function deadRoutes(dead: DeadLetters, actor: string): Hono {
-  const routes = new Hono();
-  routes.get("/", async (context) => {
-    const query = context.req.query();
-    requireKnown(query, DEAD_PARAMETERS);
-    const { limit, cursor, ids, ...fields } = query;
-    const page = { ...(limit === undefined ? {} : { limit: readLimit(limit) }), cursor };
-    return context.json(await dead.list(readFilter(fields, ids), page));
+export const PreviewGroup = thing("PreviewGroup", {
+  handler: Type.String(),
+  error_class: OrNull(Type.String()),
+  count: Type.Integer(),
+  without_body: Type.Integer(),
+  workers: Type.Integer({ description: "How many live workers have the handler." }),
+});
+
+const Changed = thing("DeadChange", {
+  dry_run: Type.Boolean(),
+  count: Type.Optional(Type.Integer({ description: "How many would be changed." })),
+  without_body: Type.Optional(Type.Integer({ description: "Those of them that cannot be replayed." })),
+  groups: Type.Optional(Many(PreviewGroup)),
+  changed: Type.Optional(Type.Integer()),
+  skipped: Type.Optional(Type.Integer()),
+  skips: Type.Optional(
+    Many(
+      thing("Skip", {
+        id: Type.Integer(),
+        reason: OneOf(["unknown", "not_dead", "died_again", "no_body"]),
+      }),
+    ),
+  ),
+});
+
+const change = (act: "replay" | "drop", text: string) =>
+  route({
+    id: `${act}Dead`,
+    method: "POST",
+    path: `/dead/${act}`,
+    scope: "operate",
+    reach: "tenants",
+    text,
+    body: CHANGE,
+    answer: Changed,
+    async run({ body, caller, mandate }, { dead }) {
+      const selection = selectionOf(body, caller);
+      if (body.dry_run) return { dry_run: true, ...(await dead.preview(selection)) };
+      return { dry_run: false, ...(await dead[act](selection, mandate)) };
+    },
   });
-  routes.get("/groups", async (context) => {
-    const query = context.req.query();
-    requireKnown(query, GROUP_PARAMETERS);
-    const { ids, ...fields } = query;
-    return context.json({ items: await dead.groups(readFilter(fields, ids)) });
-  });
-  routes.get("/:id", async (context) => {
-    const id = context.req.param("id");
-    if (!/^\d{1,15}$/.test(id)) return context.notFound();
-    const job = await dead.show(Number(id));
-    if (!job) throw new UkemiError("not_found", "There is no job with this id.");
-    return context.json(job);
-  });
-  routes.post("/replay", (context) => change(context, dead, "replay", actor));
-  routes.post("/drop", (context) => change(context, dead, "drop", actor));
-  return routes;
-}
 
-async function change(
-  context: Context,
-  dead: DeadLetters,
-  act: "replay" | "drop",
-  actor: string,
-): Promise<Response> {
-  const body = await readBody(context, CHANGE_FIELDS);
-  const selection = readSelection(body);
-  const { dry_run: dryRun = false, reason } = body;
-  if (typeof dryRun !== "boolean") throw wrong("dry_run", "must be true or false");
-  if (dryRun) return context.json({ dry_run: true, ...(await dead.preview(selection)) });
-  // before the preview: a request that can never be carried out should not cost a count
-  if (typeof reason !== "string" || reason.trim() === "") throw wrong("reason", "must say why, in words");
-  const { count } = await dead.preview(selection);
-  if (count > CHANGES_MAX) {
-    throw wrong(
-      "filter",
-      `matches ${count} dead letters, and one request changes at most ${CHANGES_MAX}: narrow it, or use \`ukemi dead ${act}\``,
-    );
-  }
-  const { stopped: _, ...result } = await dead[act](selection, { actor, reason });
-  return context.json({ dry_run: false, ...result });
-}
+export const deadRoutes: readonly Route[] = [
+  route({
+    id: "listDead",
+    method: "GET",
+    path: "/dead",
+    scope: "read",
+    reach: "tenants",
+    text: "Lists dead letters, newest first.",
+    query: Type.Object({ ...FILTER, ids: IDS, ...PAGE }),
+    answer: pageOf(DeadLetter),
+    run({ query: { limit, cursor, ids, ...fields }, caller }, { dead }) {
+      return dead.list(filterOf(fields, caller, ids), { limit, cursor });
+    },
+  }),
+  route({
+    id: "groupDead",
+    method: "GET",
+    path: "/dead/groups",
+    scope: "read",
+    reach: "tenants",
+    text: "Groups dead letters by error class and handler, the largest first.",
+    query: Type.Object({ ...FILTER, ids: IDS }),
+    answer: listOf(DeadGroup),
+    async run({ query: { ids, ...fields }, caller }, { dead }) {
+      return { items: await dead.groups(filterOf(fields, caller, ids)) };
+    },
+  }),
+  route({
+    id: "getDead",
+    method: "GET",
+    path: "/dead/{id}",
+    scope: "read",
+    reach: "tenants",
+    text: "One dead letter with its event, every try and what was done to it; also where it is no longer dead.",
+    answer: JobDetail,
+    run: ({ params, caller }, { dead }) => showJob(dead, params.id!, caller),
+  }),
+  change("replay", "Puts dead letters back to work, up to 1,000 in one commit; an operation takes more."),
+  change("drop", "Gives dead letters up for good, up to 1,000 in one commit; an operation takes more."),
+];
 
-function readSelection({ ids, filter }: Readonly<Record<string, unknown>>): Selection {
+/** The selection of a request, within what its caller may touch. */
+export function selectionOf(
+  { ids, filter }: { readonly ids?: number[]; readonly filter?: Static<typeof Filter> },
+  caller: Caller,
+): Selection {
   if ((ids === undefined) === (filter === undefined))
     throw wrong("ids", "or a filter must be given, not both");
-  if (ids !== undefined) return { ids: ids as readonly number[] }; // looked at where they are used
-  if (!isObject(filter)) throw wrong("filter", "must be an object");
-  requireKnown(filter, FILTER_FIELDS);
-  return { filter: readFilter(filter) };
+  const { tenants } = caller;
+  if (ids !== undefined) return { ids, ...(tenants && { tenants }) };
+  const chosen = filterOf(filter!, caller);
+  if (Object.keys(filter!).length === 0) {
+    throw wrong("filter", "must name at least one field: an empty one would mean every dead letter");
+  }
+  return { filter: chosen };
 }
 
-function readFilter(fields: Readonly<Record<string, unknown>>, ids?: string): DeadFilter {
-  const { error_class, since, until, ...texts } = fields;
-  for (const [name, value] of Object.entries({ error_class, ...texts })) {
-    if (value !== undefined && typeof value !== "string") throw wrong(name, "must be text");
-  }
+function filterOf(
+  { error_class, since, until, ...texts }: Static<typeof Filter>,
+  caller: Caller,
+  ids?: string,
+): DeadFilter {
+  requireTenant(caller, texts.tenant);
+  const { tenants } = caller;
   return {
     ...texts,
-    ...(error_class === undefined ? {} : { errorClass: error_class as string }),
-    ...(since === undefined ? {} : { since: readTime("since", since) }),
-    ...(until === undefined ? {} : { until: readTime("until", until) }),
+    ...(error_class === undefined ? {} : { errorClass: error_class }),
+    ...timesOf({ since, until }),
     ...(ids === undefined ? {} : { ids: ids.split(",").map(readId) }),
+    ...(tenants && { tenants }),
   };
 }
-
-/** What is no id is refused with the others. */
-const readId = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : Number.NaN);

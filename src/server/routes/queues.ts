@@ -1,21 +1,66 @@
-// /api/v1/queues: what waits in each queue, and holding one up.
-import { Hono } from "hono";
-import type { Queues } from "../../operate/queues.ts";
-import { readBody, requireKnown } from "../parameters.ts";
+// /api/v1/queues and /api/v1/handlers: what waits where, and holding it up.
+import { Type } from "typebox";
+import { UkemiError } from "../../errors.ts";
+import { REASON } from "../fields.ts";
+import { route, type Route } from "../route.ts";
+import { Handler, listOf, Queue, thing } from "../things.ts";
 
-/** The routes below /api/v1/queues. */
-export function queueRoutes(queues: Queues, actor: string): Hono {
-  const routes = new Hono();
-  routes.get("/", async (context) => {
-    requireKnown(context.req.query(), []);
-    return context.json({ items: await queues.list() });
+const change = (act: "pause" | "resume", text: string) =>
+  route({
+    id: `${act}Queue`,
+    method: "POST",
+    path: `/queues/{name}/${act}`,
+    scope: "operate",
+    reach: "everything",
+    text,
+    body: Type.Object(REASON),
+    answer: thing("QueueChange", {
+      name: Type.String(),
+      paused: Type.Boolean(),
+      changed: Type.Boolean({ description: "False where it was so before." }),
+    }),
+    run: ({ params, mandate }, { queues }) => queues[act](params.name!, mandate),
   });
-  for (const act of ["pause", "resume"] as const) {
-    routes.post(`/:name/${act}`, async (context) => {
-      const { reason } = await readBody(context, ["reason"]);
-      // what is no text is refused with the rest of the mandate
-      return context.json(await queues[act](context.req.param("name"), { actor, reason: reason as string }));
-    });
-  }
-  return routes;
-}
+
+export const queueRoutes: readonly Route[] = [
+  route({
+    id: "listQueues",
+    method: "GET",
+    path: "/queues",
+    scope: "read",
+    reach: "everything",
+    text: "Lists the queues with what waits in them.",
+    answer: listOf(Queue),
+    run: async (_, { queues }) => ({ items: await queues.list() }),
+  }),
+  change("pause", "Lets no worker claim jobs of a queue; those that run go on to their end."),
+  change("resume", "Lets workers claim jobs of a queue again."),
+  route({
+    id: "listHandlers",
+    method: "GET",
+    path: "/handlers",
+    scope: "read",
+    reach: "everything",
+    text: "Lists handlers and tasks, who has them, and what waits for them.",
+    answer: listOf(Handler),
+    run: async (_, { handlers }) => ({ items: await handlers.list() }),
+  }),
+  route({
+    id: "removeHandler",
+    method: "POST",
+    path: "/handlers/{name}/remove",
+    scope: "operate",
+    reach: "everything",
+    text: "Takes back a handler's claim on events; its jobs stay.",
+    body: Type.Object(REASON),
+    answer: thing("HandlerRemoval", { name: Type.String() }),
+    async run({ params, mandate }, { handlers }) {
+      const name = params.name!;
+      if (await handlers.remove(name, mandate)) return { name };
+      throw new UkemiError(
+        "not_found",
+        `There is no active handler named ${JSON.stringify(name)}: \`ukemi handlers\` lists them.`,
+      );
+    },
+  }),
+];

@@ -1,0 +1,842 @@
+// The things and calls of the admin API. Made from its OpenAPI document: UPDATE_DOCS=1 npx vitest run --project unit test/docs
+export interface Ref {
+  /** What it is, such as payment_intent. */
+  readonly kind: string;
+  /** The business id itself. */
+  readonly id: string;
+}
+export interface JobState {
+  readonly id: number;
+  readonly handler: string;
+  readonly state: "scheduled" | "ready" | "waiting" | "running" | "done" | "dead" | "cancelled";
+}
+export interface Event {
+  /** Our id, a UUID that sorts by time. */
+  readonly id: string;
+  readonly source: string;
+  /** The sender's account; empty where there is only one. */
+  readonly account: string;
+  readonly livemode: boolean;
+  /** The sender's id. */
+  readonly event_id: string;
+  readonly type: string;
+  readonly tenant: string | null;
+  readonly refs: readonly Ref[];
+  readonly status: "pending" | "success" | "failed" | "skipped" | "unrouted";
+  readonly origin: "webhook" | "reconcile" | "api" | "test";
+  readonly received_at: string;
+  readonly occurred_at: string | null;
+  readonly processed_at: string | null;
+  readonly error_message: string | null;
+  readonly jobs: readonly JobState[];
+}
+export interface Outcome {
+  readonly status: "pending" | "success" | "failed" | "skipped" | "unrouted";
+  readonly error_message: string | null;
+  readonly processed_at: string | null;
+  readonly billing_id: string | null;
+  readonly office_id: string | null;
+}
+export interface Attempt {
+  readonly number: number;
+  readonly outcome: "done" | "retry" | "not_yet" | "dead" | "returned" | "crashed";
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly error_stack: string | null;
+  readonly started_at: string | null;
+  readonly ended_at: string;
+  readonly duration_ms: number | null;
+  readonly worker: string | null;
+  readonly trace_id: string | null;
+}
+export interface JobOfEvent {
+  readonly id: number;
+  readonly handler: string;
+  readonly queue: string;
+  readonly state: "scheduled" | "ready" | "waiting" | "running" | "done" | "dead" | "cancelled";
+  readonly attempts: number;
+  readonly max_attempts: number;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly created_at: string;
+  readonly finished_at: string | null;
+  readonly tries: readonly Attempt[];
+}
+export interface EventDetail {
+  /** Our id, a UUID that sorts by time. */
+  readonly id: string;
+  readonly source: string;
+  /** The sender's account; empty where there is only one. */
+  readonly account: string;
+  readonly livemode: boolean;
+  /** The sender's id. */
+  readonly event_id: string;
+  readonly type: string;
+  readonly tenant: string | null;
+  readonly refs: readonly Ref[];
+  readonly status: "pending" | "success" | "failed" | "skipped" | "unrouted";
+  readonly origin: "webhook" | "reconcile" | "api" | "test";
+  readonly received_at: string;
+  readonly occurred_at: string | null;
+  readonly processed_at: string | null;
+  readonly error_message: string | null;
+  readonly request_id: string | null;
+  readonly traceparent: string | null;
+  readonly secret_fingerprint: string | null;
+  readonly body_sha256: string;
+  readonly body_bytes: number;
+  readonly outcome: Outcome | null;
+  readonly jobs: readonly JobOfEvent[];
+  /** Whether the body is there. */
+  readonly body_state: "kept" | "gone";
+  readonly body: string | null;
+  readonly body_encoding: "utf8" | "base64" | null;
+  /** True where only the beginning is shown: the whole is at /events/{id}/body. */
+  readonly body_cut: boolean;
+  readonly headers: Readonly<Record<string, unknown>> | null;
+}
+export interface RouteGroup {
+  readonly handler: string;
+  readonly type: string;
+  readonly count: number;
+}
+export interface UnroutedType {
+  readonly type: string;
+  readonly count: number;
+}
+export interface Routed {
+  readonly dry_run: boolean;
+  /** Events that got jobs, or would get them. */
+  readonly events: number;
+  readonly jobs: number;
+  readonly without_body?: number | undefined;
+  readonly groups?: readonly RouteGroup[] | undefined;
+  readonly unrouted?: readonly UnroutedType[] | undefined;
+  /** Where the next batch begins; absent after the last. */
+  readonly next?: string | undefined;
+}
+export interface Job {
+  readonly id: number;
+  readonly handler: string;
+  readonly queue: string;
+  /** handler for jobs about an event, task for the others. */
+  readonly kind: "handler" | "task";
+  readonly event: string | null;
+  readonly event_id: string | null;
+  readonly type: string | null;
+  readonly tenant: string | null;
+  /** Tries since it was made, or replayed. */
+  readonly attempts: number;
+  /** How often its worker died while it ran. */
+  readonly recoveries: number;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly created_at: string;
+  readonly state: "scheduled" | "ready" | "waiting" | "running" | "done" | "dead" | "cancelled";
+  readonly key: string | null;
+  readonly priority: number;
+  readonly max_attempts: number;
+  readonly run_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly worker: string | null;
+}
+export interface Act {
+  readonly at: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly reason: string | null;
+}
+export interface JobDetail {
+  readonly id: number;
+  readonly handler: string;
+  readonly queue: string;
+  /** handler for jobs about an event, task for the others. */
+  readonly kind: "handler" | "task";
+  readonly event: string | null;
+  readonly event_id: string | null;
+  readonly type: string | null;
+  readonly tenant: string | null;
+  /** Tries since it was made, or replayed. */
+  readonly attempts: number;
+  /** How often its worker died while it ran. */
+  readonly recoveries: number;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly created_at: string;
+  readonly source: string | null;
+  readonly refs: readonly Ref[];
+  readonly death: "exhausted" | "terminal" | "crashed" | "overdue" | null;
+  /** How often the sender's resend brought it back. */
+  readonly revivals: number;
+  readonly state: "scheduled" | "ready" | "waiting" | "running" | "done" | "dead" | "cancelled";
+  readonly max_attempts: number;
+  readonly finished_at: string | null;
+  readonly received_at: string | null;
+  readonly request_id: string | null;
+  /** False where the event's body is gone: it cannot be replayed. */
+  readonly has_body: boolean;
+  readonly outcome: Outcome | null;
+  readonly tries: readonly Attempt[];
+  readonly acts: readonly Act[];
+}
+export interface DeadLetter {
+  readonly id: number;
+  readonly handler: string;
+  readonly queue: string;
+  /** handler for jobs about an event, task for the others. */
+  readonly kind: "handler" | "task";
+  readonly event: string | null;
+  readonly event_id: string | null;
+  readonly type: string | null;
+  readonly tenant: string | null;
+  /** Tries since it was made, or replayed. */
+  readonly attempts: number;
+  /** How often its worker died while it ran. */
+  readonly recoveries: number;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly created_at: string;
+  readonly source: string | null;
+  readonly refs: readonly Ref[];
+  readonly death: "exhausted" | "terminal" | "crashed" | "overdue" | null;
+  /** How often the sender's resend brought it back. */
+  readonly revivals: number;
+  readonly died_at: string;
+}
+export interface DeadGroup {
+  readonly error_class: string | null;
+  readonly handler: string;
+  readonly count: number;
+  readonly oldest_at: string;
+  readonly newest_at: string;
+  readonly sample_message: string | null;
+  readonly sample_id: number;
+}
+export interface DeadFilter {
+  /** Only of this handler or task. */
+  readonly handler?: string | undefined;
+  /** Only of this queue. */
+  readonly queue?: string | undefined;
+  /** Only about events of this type. */
+  readonly type?: string | undefined;
+  /** Only about events of this source. */
+  readonly source?: string | undefined;
+  /** Only of this tenant. */
+  readonly tenant?: string | undefined;
+  /** Only about events with this business id. */
+  readonly ref?: string | undefined;
+  /** Only about this event, by our id or by the sender's. */
+  readonly event?: string | undefined;
+  /** Only that died of this class of error. */
+  readonly error_class?: string | undefined;
+  /** Only that died in this way. */
+  readonly death?: "exhausted" | "terminal" | "crashed" | "overdue" | undefined;
+  /** Died at this time or later. */
+  readonly since?: string | undefined;
+  /** Died before this time. */
+  readonly until?: string | undefined;
+}
+export interface PreviewGroup {
+  readonly handler: string;
+  readonly error_class: string | null;
+  readonly count: number;
+  readonly without_body: number;
+  /** How many live workers have the handler. */
+  readonly workers: number;
+}
+export interface Skip {
+  readonly id: number;
+  readonly reason: "unknown" | "not_dead" | "died_again" | "no_body";
+}
+export interface DeadChange {
+  readonly dry_run: boolean;
+  /** How many would be changed. */
+  readonly count?: number | undefined;
+  /** Those of them that cannot be replayed. */
+  readonly without_body?: number | undefined;
+  readonly groups?: readonly PreviewGroup[] | undefined;
+  readonly changed?: number | undefined;
+  readonly skipped?: number | undefined;
+  readonly skips?: readonly Skip[] | undefined;
+}
+export interface Queue {
+  readonly name: string;
+  readonly paused: boolean;
+  readonly reason: string | null;
+  readonly changed_at: string | null;
+  readonly ready: number;
+  readonly scheduled: number;
+  readonly waiting: number;
+  readonly running: number;
+  readonly dead: number;
+  readonly oldest_ready_seconds: number | null;
+}
+export interface QueueChange {
+  readonly name: string;
+  readonly paused: boolean;
+  /** False where it was so before. */
+  readonly changed: boolean;
+}
+export interface Handler {
+  readonly name: string;
+  readonly kind: "handler" | "task";
+  readonly source: string | null;
+  readonly pattern: string | null;
+  readonly queue: string | null;
+  /** False where it was removed: new events make no jobs for it. */
+  readonly active: boolean;
+  /** How many live workers have it. */
+  readonly workers: number;
+  readonly unfinished: number;
+  readonly dead: number;
+  /** True where jobs wait for it and no live worker has it. */
+  readonly orphaned: boolean;
+}
+export interface HandlerRemoval {
+  readonly name: string;
+}
+export interface Worker {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly state: "live" | "missing" | "stopped" | "replaced" | "lost";
+  readonly handlers: readonly string[];
+  readonly queues: readonly string[];
+  readonly running: number;
+  readonly has_session: boolean;
+  readonly started_at: string;
+  readonly seen_at: string;
+  readonly ended_at: string | null;
+}
+export interface Rejection {
+  readonly id: number;
+  readonly received_at: string;
+  readonly source: string;
+  readonly reason: string;
+  readonly diagnosis: string;
+  readonly address: string | null;
+  readonly request_id: string;
+  readonly body_bytes: number;
+}
+export interface RejectionDetail {
+  readonly id: number;
+  readonly received_at: string;
+  readonly source: string;
+  readonly reason: string;
+  readonly diagnosis: string;
+  readonly address: string | null;
+  readonly request_id: string;
+  readonly body_bytes: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  /** The first bytes of the body. */
+  readonly body_sample: string;
+}
+export interface AuditEntry {
+  readonly id: number;
+  readonly at: string;
+  readonly actor: string;
+  readonly role: "operator" | "system" | "handler";
+  readonly action: string;
+  readonly target: string | null;
+  readonly tenant: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+export interface Token {
+  readonly id: string;
+  readonly name: string;
+  /** Its first letters. */
+  readonly hint: string;
+  readonly scope: "read" | "operate" | "admin";
+  readonly tenants: readonly string[] | null;
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+  readonly revoked_at: string | null;
+  readonly replaces: string | null;
+  readonly active: boolean;
+}
+export interface MadeToken {
+  readonly id: string;
+  readonly name: string;
+  /** Its first letters. */
+  readonly hint: string;
+  readonly scope: "read" | "operate" | "admin";
+  readonly tenants: readonly string[] | null;
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+  readonly revoked_at: string | null;
+  readonly replaces: string | null;
+  readonly active: boolean;
+  readonly secret: string | null;
+}
+export interface TokenRevocation {
+  readonly id: string;
+}
+/** What each call takes and gives. */
+export interface Calls {
+  /** Lists what was received, newest first. Events that arrive meanwhile do not shift the pages. */
+  listEvents: {
+    input: {
+      /** Only of this source. */
+      readonly source?: string | undefined;
+      /** Only of this type. */
+      readonly type?: string | undefined;
+      /** Only with this business id, such as pi_…. */
+      readonly ref?: string | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** Only with this status. */
+      readonly status?: "pending" | "success" | "failed" | "skipped" | "unrouted" | undefined;
+      /** Received at this time or later. */
+      readonly since?: string | undefined;
+      /** Received before this time. */
+      readonly until?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Event[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** One event with its body, refs, outcome, jobs and attempts; by our id or by the sender's. */
+  getEvent: {
+    input: {
+      readonly id: string;
+    };
+    output: EventDetail;
+  };
+  /** The body of one event, the bytes as they came. */
+  getEventBody: {
+    input: {
+      readonly id: string;
+    };
+    output: Uint8Array;
+  };
+  /** Gives stored events that nobody wanted to handlers that came later, a batch in each request. */
+  routeEvents: {
+    input: {
+      /** Received at this time or later. */
+      readonly since: string;
+      /** Received before this time. */
+      readonly until?: string | undefined;
+      /** Only events of this type. */
+      readonly type?: string | undefined;
+      /** Only for this handler. */
+      readonly handler?: string | undefined;
+      /** Where the batch before ended: its `next`. */
+      readonly after?: string | undefined;
+      /** Only say what would be done. */
+      readonly dry_run?: boolean | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: Routed;
+  };
+  /** Lists jobs, newest first. */
+  listJobs: {
+    input: {
+      /** Only in this state. */
+      readonly state?:
+        | "scheduled"
+        | "ready"
+        | "waiting"
+        | "running"
+        | "done"
+        | "dead"
+        | "cancelled"
+        | undefined;
+      /** Only of this queue. */
+      readonly queue?: string | undefined;
+      /** Only of this handler or task. */
+      readonly handler?: string | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** Only with this key. */
+      readonly key?: string | undefined;
+      /** Only of this event, by our id or by the sender's. */
+      readonly event?: string | undefined;
+      /** Only those that this worker holds now. */
+      readonly worker?: string | undefined;
+      /** Made at this time or later. */
+      readonly since?: string | undefined;
+      /** Made before this time. */
+      readonly until?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Job[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** One job of any state with its event, every try and what was done to it. */
+  getJob: {
+    input: {
+      readonly id: string;
+    };
+    output: JobDetail;
+  };
+  /** Lists dead letters, newest first. */
+  listDead: {
+    input: {
+      /** Only of this handler or task. */
+      readonly handler?: string | undefined;
+      /** Only of this queue. */
+      readonly queue?: string | undefined;
+      /** Only about events of this type. */
+      readonly type?: string | undefined;
+      /** Only about events of this source. */
+      readonly source?: string | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** Only about events with this business id. */
+      readonly ref?: string | undefined;
+      /** Only about this event, by our id or by the sender's. */
+      readonly event?: string | undefined;
+      /** Only that died of this class of error. */
+      readonly error_class?: string | undefined;
+      /** Only that died in this way. */
+      readonly death?: "exhausted" | "terminal" | "crashed" | "overdue" | undefined;
+      /** Died at this time or later. */
+      readonly since?: string | undefined;
+      /** Died before this time. */
+      readonly until?: string | undefined;
+      /** Only these, separated by commas. */
+      readonly ids?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly DeadLetter[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** Groups dead letters by error class and handler, the largest first. */
+  groupDead: {
+    input: {
+      /** Only of this handler or task. */
+      readonly handler?: string | undefined;
+      /** Only of this queue. */
+      readonly queue?: string | undefined;
+      /** Only about events of this type. */
+      readonly type?: string | undefined;
+      /** Only about events of this source. */
+      readonly source?: string | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** Only about events with this business id. */
+      readonly ref?: string | undefined;
+      /** Only about this event, by our id or by the sender's. */
+      readonly event?: string | undefined;
+      /** Only that died of this class of error. */
+      readonly error_class?: string | undefined;
+      /** Only that died in this way. */
+      readonly death?: "exhausted" | "terminal" | "crashed" | "overdue" | undefined;
+      /** Died at this time or later. */
+      readonly since?: string | undefined;
+      /** Died before this time. */
+      readonly until?: string | undefined;
+      /** Only these, separated by commas. */
+      readonly ids?: string | undefined;
+    };
+    output: {
+      readonly items: readonly DeadGroup[];
+    };
+  };
+  /** One dead letter with its event, every try and what was done to it; also where it is no longer dead. */
+  getDead: {
+    input: {
+      readonly id: string;
+    };
+    output: JobDetail;
+  };
+  /** Puts dead letters back to work, up to 1,000 in one commit; an operation takes more. */
+  replayDead: {
+    input: {
+      /** These jobs. */
+      readonly ids?: readonly number[] | undefined;
+      readonly filter?: DeadFilter | undefined;
+      /** Only say what would be changed. */
+      readonly dry_run?: boolean | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason?: string | undefined;
+    };
+    output: DeadChange;
+  };
+  /** Gives dead letters up for good, up to 1,000 in one commit; an operation takes more. */
+  dropDead: {
+    input: {
+      /** These jobs. */
+      readonly ids?: readonly number[] | undefined;
+      readonly filter?: DeadFilter | undefined;
+      /** Only say what would be changed. */
+      readonly dry_run?: boolean | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason?: string | undefined;
+    };
+    output: DeadChange;
+  };
+  /** Lists the queues with what waits in them. */
+  listQueues: {
+    input: Record<string, never>;
+    output: {
+      readonly items: readonly Queue[];
+    };
+  };
+  /** Lets no worker claim jobs of a queue; those that run go on to their end. */
+  pauseQueue: {
+    input: {
+      readonly name: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: QueueChange;
+  };
+  /** Lets workers claim jobs of a queue again. */
+  resumeQueue: {
+    input: {
+      readonly name: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: QueueChange;
+  };
+  /** Lists handlers and tasks, who has them, and what waits for them. */
+  listHandlers: {
+    input: Record<string, never>;
+    output: {
+      readonly items: readonly Handler[];
+    };
+  };
+  /** Takes back a handler's claim on events; its jobs stay. */
+  removeHandler: {
+    input: {
+      readonly name: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: HandlerRemoval;
+  };
+  /** Lists the workers that live, with what each has in hand. */
+  listWorkers: {
+    input: {
+      /** Also those that have ended. */
+      readonly ended?: boolean | undefined;
+    };
+    output: {
+      readonly items: readonly Worker[];
+    };
+  };
+  /** Lists requests that were refused, newest first, each with its diagnosis. */
+  listRejections: {
+    input: {
+      /** Only of this source. */
+      readonly source?: string | undefined;
+      /** Only refused for this reason. */
+      readonly reason?: string | undefined;
+      /** Received at this time or later. */
+      readonly since?: string | undefined;
+      /** Received before this time. */
+      readonly until?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Rejection[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** One refused request with what was kept of it. */
+  getRejection: {
+    input: {
+      readonly id: string;
+    };
+    output: RejectionDetail;
+  };
+  /** Lists who did what, newest first. */
+  listAudit: {
+    input: {
+      /** Only by this actor; `cli:*` means every actor that begins so. */
+      readonly actor?: string | undefined;
+      /** Only by operator, system or handler; people means everything that no handler wrote. */
+      readonly role?: string | undefined;
+      /** Only this action; `job.*` means every action that begins so. */
+      readonly action?: string | undefined;
+      /** Only about this target. */
+      readonly target?: string | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** Done at this time or later. */
+      readonly since?: string | undefined;
+      /** Done before this time. */
+      readonly until?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly AuditEntry[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** Lists the tokens, newest first. Secrets are not stored and cannot be shown. */
+  listTokens: {
+    input: Record<string, never>;
+    output: {
+      readonly items: readonly Token[];
+    };
+  };
+  /** Makes a token; its secret is shown in this answer and never again. */
+  createToken: {
+    input: {
+      /** For people: whose it is, and what for. */
+      readonly name: string;
+      /** What it allows; each includes those before it. */
+      readonly scope: "read" | "operate" | "admin";
+      /** Only these tenants' things. Left out: everything. */
+      readonly tenants?: readonly string[] | undefined;
+      /** Left out: until it is revoked. */
+      readonly expires_in_seconds?: number | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: MadeToken;
+  };
+  /** Makes a token like it; both are good until the overlap is over. */
+  rotateToken: {
+    input: {
+      readonly id: string;
+      /** How long the old one stays good. */
+      readonly overlap_seconds?: number | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: MadeToken;
+  };
+  /** Ends a token at once. */
+  revokeToken: {
+    input: {
+      readonly id: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: TokenRevocation;
+  };
+}
+/** Where each call goes. */
+export const CALLS: {
+  readonly [Id in keyof Calls]: {
+    readonly method: string;
+    readonly path: string;
+    readonly query: readonly string[];
+  };
+} = {
+  listEvents: {
+    method: "GET",
+    path: "/events",
+    query: ["source", "type", "ref", "tenant", "status", "since", "until", "limit", "cursor"],
+  },
+  getEvent: { method: "GET", path: "/events/{id}", query: [] },
+  getEventBody: { method: "GET", path: "/events/{id}/body", query: [] },
+  routeEvents: { method: "POST", path: "/events/route", query: [] },
+  listJobs: {
+    method: "GET",
+    path: "/jobs",
+    query: [
+      "state",
+      "queue",
+      "handler",
+      "tenant",
+      "key",
+      "event",
+      "worker",
+      "since",
+      "until",
+      "limit",
+      "cursor",
+    ],
+  },
+  getJob: { method: "GET", path: "/jobs/{id}", query: [] },
+  listDead: {
+    method: "GET",
+    path: "/dead",
+    query: [
+      "handler",
+      "queue",
+      "type",
+      "source",
+      "tenant",
+      "ref",
+      "event",
+      "error_class",
+      "death",
+      "since",
+      "until",
+      "ids",
+      "limit",
+      "cursor",
+    ],
+  },
+  groupDead: {
+    method: "GET",
+    path: "/dead/groups",
+    query: [
+      "handler",
+      "queue",
+      "type",
+      "source",
+      "tenant",
+      "ref",
+      "event",
+      "error_class",
+      "death",
+      "since",
+      "until",
+      "ids",
+    ],
+  },
+  getDead: { method: "GET", path: "/dead/{id}", query: [] },
+  replayDead: { method: "POST", path: "/dead/replay", query: [] },
+  dropDead: { method: "POST", path: "/dead/drop", query: [] },
+  listQueues: { method: "GET", path: "/queues", query: [] },
+  pauseQueue: { method: "POST", path: "/queues/{name}/pause", query: [] },
+  resumeQueue: { method: "POST", path: "/queues/{name}/resume", query: [] },
+  listHandlers: { method: "GET", path: "/handlers", query: [] },
+  removeHandler: { method: "POST", path: "/handlers/{name}/remove", query: [] },
+  listWorkers: { method: "GET", path: "/workers", query: ["ended"] },
+  listRejections: {
+    method: "GET",
+    path: "/rejections",
+    query: ["source", "reason", "since", "until", "limit", "cursor"],
+  },
+  getRejection: { method: "GET", path: "/rejections/{id}", query: [] },
+  listAudit: {
+    method: "GET",
+    path: "/audit",
+    query: ["actor", "role", "action", "target", "tenant", "since", "until", "limit", "cursor"],
+  },
+  listTokens: { method: "GET", path: "/tokens", query: [] },
+  createToken: { method: "POST", path: "/tokens", query: [] },
+  rotateToken: { method: "POST", path: "/tokens/{id}/rotate", query: [] },
+  revokeToken: { method: "POST", path: "/tokens/{id}/revoke", query: [] },
+};

@@ -1,0 +1,75 @@
+// What an operator looks at: jobs, workers, the quarantine and the audit.
+import { listAudit, type AuditEntry, type AuditFilter } from "../storage/audit-list.ts";
+import type { Page } from "../storage/conditions.ts";
+import { isUuid } from "../storage/ids.ts";
+import { JOB_STATES, listJobs, type JobFilter, type ListedJob } from "../storage/job-list.ts";
+import {
+  listRejections,
+  showRejection,
+  type ListedRejection,
+  type RejectionFilter,
+  type ShownRejection,
+} from "../storage/rejection-list.ts";
+import { listWorkers, type ListedWorker } from "../storage/worker-list.ts";
+import type { Read } from "./dead.ts";
+import { wrong } from "./mandate.ts";
+import { NUMBER, readPage, type PageRequest } from "./page.ts";
+
+/** Jobs of every state, newest first. */
+export interface Jobs {
+  list(filter?: JobFilter, page?: PageRequest): Promise<Page<ListedJob>>;
+}
+
+/** Those who do the work. */
+export interface Workers {
+  /** Those that live, and, where asked, those that have ended. */
+  list(withEnded?: boolean): Promise<readonly ListedWorker[]>;
+}
+
+/** Refused requests, newest first. */
+export interface Rejections {
+  list(filter?: RejectionFilter, page?: PageRequest): Promise<Page<ListedRejection>>;
+  show(id: number): Promise<ShownRejection | undefined>;
+}
+
+/** Who did what, newest first. */
+export interface Audit {
+  list(filter?: AuditFilter, page?: PageRequest): Promise<Page<AuditEntry>>;
+}
+
+export function createJobs(read: Read): Jobs {
+  return {
+    async list(filter = {}, page = {}) {
+      if (filter.state !== undefined && !JOB_STATES.includes(filter.state)) {
+        throw wrong("state", `must be one of ${JOB_STATES.join(", ")}`);
+      }
+      if (filter.worker !== undefined && !isUuid(filter.worker))
+        throw wrong("worker", "must be a worker's id");
+      const wanted = readPage(page, NUMBER);
+      return read((client) => listJobs(client, filter, wanted));
+    },
+  };
+}
+
+export function createWorkers(read: Read): Workers {
+  return { list: (withEnded = false) => read((client) => listWorkers(client, withEnded)) };
+}
+
+export function createRejections(read: Read): Rejections {
+  return {
+    async list(filter = {}, page = {}) {
+      const wanted = readPage(page, NUMBER);
+      return read((client) => listRejections(client, filter, wanted));
+    },
+    show: async (id) => (Number.isSafeInteger(id) ? read((client) => showRejection(client, id)) : undefined),
+  };
+}
+
+export function createAudit(read: Read): Audit {
+  return {
+    async list(filter = {}, page = {}) {
+      const wanted = readPage(page, NUMBER);
+      return read((client) => listAudit(client, filter, wanted));
+    },
+  };
+}

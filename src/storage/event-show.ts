@@ -1,0 +1,94 @@
+// One event with everything that is known of it: body, refs, outcome, jobs and their attempts.
+import { findEvent, type EventStatus, type ListedEvent } from "./event-list.ts";
+import type { JobState } from "./job-list.ts";
+import type { ShownAttempt } from "./dead-letters.ts";
+import type { Queryable } from "./postgres.ts";
+
+/** What became of an event, with our own ids. */
+export interface ShownOutcome {
+  readonly status: EventStatus;
+  readonly error_message: string | null;
+  readonly processed_at: string | null;
+  readonly billing_id: string | null;
+  readonly office_id: string | null;
+}
+
+/** A job of an event with the tries that did not simply succeed. */
+export interface JobOfEvent {
+  readonly id: number;
+  readonly handler: string;
+  readonly queue: string;
+  readonly state: JobState;
+  readonly attempts: number;
+  readonly max_attempts: number;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  readonly created_at: string;
+  readonly finished_at: string | null;
+  readonly tries: readonly ShownAttempt[];
+}
+
+/** An event as it is stored, beside its body. */
+export interface StoredEvent extends Omit<ListedEvent, "jobs"> {
+  readonly request_id: string | null;
+  readonly traceparent: string | null;
+  readonly secret_fingerprint: string | null;
+  readonly body_sha256: string;
+  readonly body_bytes: number;
+  readonly outcome: ShownOutcome | null;
+  readonly jobs: readonly JobOfEvent[];
+}
+
+/** The raw bytes and the headers, as they came. */
+export interface StoredBody {
+  readonly body: Buffer;
+  readonly headers: string;
+}
+
+const REST = `
+select e.request_id, e.traceparent, e.secret_fingerprint, encode(e.body_sha256, 'hex') as body_sha256, e.body_bytes,
+  (
+    select json_build_object('status', o.status, 'error_message', o.error_message, 'processed_at', o.processed_at,
+      'billing_id', o.billing_id, 'office_id', o.office_id)
+    from ukemi.event_outcomes o
+    where o.event = e.id
+  ) as outcome,
+  coalesce((
+    select json_agg(json_build_object('id', j.id, 'handler', j.subscription, 'queue', j.queue, 'state', j.state,
+      'attempts', j.attempt, 'max_attempts', j.max_attempts, 'error_class', j.error_class,
+      'error_message', j.error_message, 'created_at', j.created_at, 'finished_at', j.finished_at,
+      'tries', coalesce((
+        select json_agg(json_build_object('number', t.number, 'outcome', t.outcome, 'error_class', t.error_class,
+          'error_message', t.error_message, 'error_stack', t.error_stack, 'started_at', t.started_at,
+          'ended_at', t.ended_at, 'duration_ms', t.duration_ms, 'worker', t.worker, 'trace_id', t.trace_id) order by t.id)
+        from (select a.* from ukemi.attempts a where a.job = j.id order by a.id desc limit 50) as t
+      ), '[]'::json)) order by j.id)
+    from ukemi.jobs j
+    where j.event = e.id
+  ), '[]') as jobs
+from ukemi.events e
+where e.id = $1`;
+
+/** Finds one event by our id or by the sender's; with tenants, only among theirs. */
+export async function showEvent(
+  client: Queryable,
+  id: string,
+  tenants?: readonly string[],
+): Promise<StoredEvent | undefined> {
+  const event = await findEvent(client, id, tenants);
+  if (!event) return undefined;
+  const { rows } = await client.query<Omit<StoredEvent, keyof Omit<ListedEvent, "jobs">>>(REST, [event.id]);
+  return { ...event, ...rows[0]! };
+}
+
+/** The body of an event; undefined where it is gone. */
+export async function readBody(client: Queryable, event: string): Promise<StoredBody | undefined> {
+  const { rows } = await client.query<StoredBody>(
+    `select b.body, b.headers
+     from ukemi.events e
+     join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
+     where e.id = $1`,
+    [event],
+  );
+  return rows[0];
+}

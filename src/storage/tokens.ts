@@ -1,0 +1,172 @@
+// Tokens of the admin API: made, looked up by their hash, rotated, revoked. The secret itself is never stored.
+import type { Queryable } from "./postgres.ts";
+
+/** What a token lets its holder do; each includes the ones before it. */
+export type Scope = "read" | "operate" | "admin";
+
+export const SCOPES: readonly Scope[] = ["read", "operate", "admin"];
+
+/** A token as the API and the command line show it. */
+export interface ListedToken {
+  readonly id: string;
+  readonly name: string;
+  /** Its first letters. */
+  readonly hint: string;
+  readonly scope: Scope;
+  /** Null: every tenant, and what belongs to none. */
+  readonly tenants: readonly string[] | null;
+  readonly created_at: Date;
+  readonly created_by: string;
+  readonly expires_at: Date | null;
+  /** To the minute. */
+  readonly last_used_at: Date | null;
+  readonly revoked_at: Date | null;
+  readonly replaces: string | null;
+  /** True where it still opens the door. */
+  readonly active: boolean;
+}
+
+const FACTS = `
+  t.id, t.name, t.hint, t.scope, t.tenants, t.created_by, t.replaces,
+  to_json(t.created_at) as created_at, to_json(t.expires_at) as expires_at,
+  to_json(t.last_used_at) as last_used_at, to_json(t.revoked_at) as revoked_at,
+  t.revoked_at is null and (t.expires_at is null or t.expires_at > ukemi.now()) as active`;
+
+type Row = { readonly [Name in keyof ListedToken]: ListedToken[Name] };
+
+const timeOf = (value: unknown) => (value === null ? null : new Date(value as string));
+
+function toListed(row: Row): ListedToken {
+  return {
+    ...row,
+    created_at: new Date(row.created_at),
+    expires_at: timeOf(row.expires_at),
+    last_used_at: timeOf(row.last_used_at),
+    revoked_at: timeOf(row.revoked_at),
+  };
+}
+
+/** Lists the tokens, newest first. */
+export async function listTokens(client: Queryable): Promise<readonly ListedToken[]> {
+  const { rows } = await client.query<Row>(
+    `select ${FACTS} from ukemi.tokens t order by t.id desc limit 1000`,
+  );
+  return rows.map(toListed);
+}
+
+/** The token with this hash if it is active; notes that it was used, at most once a minute. */
+export async function useToken(client: Queryable, hash: Buffer): Promise<ListedToken | undefined> {
+  const { rows } = await client.query<Row & { readonly stale: boolean }>(
+    `select ${FACTS}, t.last_used_at is null or t.last_used_at < ukemi.now() - interval '1 minute' as stale
+     from ukemi.tokens t
+     where t.hash = $1`,
+    [hash],
+  );
+  const row = rows[0];
+  if (!row?.active) return undefined;
+  if (row.stale)
+    await client.query("update ukemi.tokens set last_used_at = ukemi.now() where id = $1", [row.id]);
+  const { stale: _, ...token } = row;
+  return toListed(token);
+}
+
+/** True where at least one token opens the door. */
+export async function hasTokens(client: Queryable, scope?: Scope): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (
+       select from ukemi.tokens
+       where revoked_at is null and (expires_at is null or expires_at > ukemi.now())
+         and ($1::text is null or (scope = $1 and tenants is null))
+     ) as found`,
+    [scope ?? null],
+  );
+  return rows[0]!.found;
+}
+
+/** A token to be made, with who makes it and why. */
+export interface NewToken {
+  readonly id: string;
+  readonly name: string;
+  readonly hash: Buffer;
+  readonly hint: string;
+  readonly scope: Scope;
+  readonly tenants: readonly string[] | null;
+  /** Seconds from now; null: until it is revoked. */
+  readonly expiresInSeconds: number | null;
+  readonly replaces: string | null;
+  readonly actor: string;
+  readonly reason: string;
+}
+
+/** Makes a token, with its audit. Must run in a transaction. */
+export async function insertToken(client: Queryable, token: NewToken): Promise<ListedToken> {
+  const { rows } = await client.query<Row>(
+    `with made as (
+       insert into ukemi.tokens (id, name, hash, hint, scope, tenants, created_by, expires_at, replaces)
+       values ($1, $2, $3, $4, $5, $6, $7, ukemi.now() + $8::float8 * interval '1 second', $9)
+       returning *
+     ),
+     audits as (
+       insert into ukemi.audit_log (actor, role, action, target, details)
+       select $7, 'operator', case when $9::uuid is null then 'token.made' else 'token.rotated' end, id::text,
+         jsonb_build_object('reason', $10::text, 'name', name, 'scope', scope, 'tenants', tenants,
+           'expires_at', expires_at, 'replaces', replaces)
+       from made
+     )
+     select ${FACTS} from made t`,
+    [
+      token.id,
+      token.name,
+      token.hash,
+      token.hint,
+      token.scope,
+      token.tenants,
+      token.actor,
+      token.expiresInSeconds,
+      token.replaces,
+      token.reason,
+    ],
+  );
+  return toListed(rows[0]!);
+}
+
+/** Locks an active token for a change; undefined where there is none with this id. */
+export async function lockToken(client: Queryable, id: string): Promise<ListedToken | undefined> {
+  const { rows } = await client.query<Row>(`select ${FACTS} from ukemi.tokens t where t.id = $1 for update`, [
+    id,
+  ]);
+  return rows[0]?.active ? toListed(rows[0]) : undefined;
+}
+
+/** Lets a token expire after so many seconds, or sooner where it would have anyway. */
+export async function expireToken(client: Queryable, id: string, inSeconds: number): Promise<void> {
+  await client.query(
+    `update ukemi.tokens
+     set expires_at = least(expires_at, ukemi.now() + $2::float8 * interval '1 second')
+     where id = $1`,
+    [id, inSeconds],
+  );
+}
+
+/** Revokes a token at once, with its audit. False where it was not active. Must run in a transaction. */
+export async function revokeToken(
+  client: Queryable,
+  { id, actor, reason }: { readonly id: string; readonly actor: string; readonly reason: string },
+): Promise<boolean> {
+  const { rows } = await client.query<{ id: string }>(
+    `with revoked as (
+       update ukemi.tokens
+       set revoked_at = ukemi.now()
+       where id = $1 and revoked_at is null and (expires_at is null or expires_at > ukemi.now())
+       returning id, name
+     ),
+     audits as (
+       insert into ukemi.audit_log (actor, role, action, target, details)
+       select $2, 'operator', 'token.revoked', id::text, jsonb_build_object('reason', $3::text, 'name', name)
+       from revoked
+     )
+     select id from revoked`,
+    [id, actor, reason],
+  );
+  return rows.length === 1;
+}
