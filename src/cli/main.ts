@@ -2,16 +2,21 @@
 import { Command } from "commander";
 import { UkemiError } from "../errors.ts";
 import { VERSION } from "../version.ts";
+import { auditCommand } from "./commands/audit.ts";
 import { deadCommand } from "./commands/dead.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { eventsCommand } from "./commands/events.ts";
 import { handlersCommand } from "./commands/handlers.ts";
+import { jobsCommand } from "./commands/jobs.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { queuesCommand } from "./commands/queues.ts";
+import { rejectionsCommand } from "./commands/rejections.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { tokenCommand } from "./commands/token.ts";
 import { workCommand } from "./commands/work.ts";
+import { workersCommand } from "./commands/workers.ts";
 import { EXIT } from "./exit.ts";
 
 /** The whole command line; the reference page is made from it. */
@@ -30,10 +35,15 @@ export function createProgram(): Command {
     migrateCommand,
     doctorCommand,
     sendCommand,
-    deadCommand,
     eventsCommand,
+    jobsCommand,
+    deadCommand,
     queuesCommand,
     handlersCommand,
+    workersCommand,
+    rejectionsCommand,
+    auditCommand,
+    tokenCommand,
   ];
   for (const command of commands) program.addCommand(prepare(command()));
   return program.exitOverride();
@@ -49,7 +59,7 @@ function prepare(command: Command): Command {
 function report(error: unknown): number {
   if (error instanceof UkemiError) {
     // a wrong option's message says already what is expected
-    const isUsage = error.code === "invalid_option";
+    const isUsage = error.code === "invalid_option" || error.code === "invalid_parameter";
     process.stderr.write(`ukemi: ${error.message}\n${isUsage ? "" : `       ${error.remedy}\n`}`);
     return isUsage ? EXIT.usage : EXIT.failure;
   }

@@ -17,6 +17,13 @@ export function readMoment(flag: string, text: string, now = Date.now()): Date {
   return time;
 }
 
+/** Reads a span of time in milliseconds: `90m`, `2h`, `3d`. */
+export function readSpan(flag: string, text: string): number {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (count !== undefined) return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  throw new UkemiError("invalid_option", `${flag} must be a span of time such as 90m, 2h or 3d.`);
+}
+
 /** A span of time in its largest unit: `3 min`. */
 export function showSpan(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
@@ -27,8 +34,8 @@ export function showSpan(ms: number): string {
 }
 
 /** How long ago. */
-export function showAgo(time: Date, now = Date.now()): string {
-  return `${showSpan(now - time.getTime())} ago`;
+export function showAgo(time: Date | string, now = Date.now()): string {
+  return `${showSpan(now - new Date(time).getTime())} ago`;
 }
 
 /** A time to the second, in UTC. */

@@ -1,5 +1,5 @@
 // One job in words, for a terminal.
-import type { ShownAct, ShownAttempt, ShownJob } from "../storage/dead-letters.ts";
+import type { Act, Attempt, JobDetail } from "../client/client.ts";
 import { showAgo, showTime } from "./moment.ts";
 import { framesOf } from "./stack.ts";
 import { clean } from "./width.ts";
@@ -7,7 +7,7 @@ import { clean } from "./width.ts";
 const STACK_LINES = 8;
 
 /** Everything that helps to find the cause. */
-export function describeJob(job: ShownJob): string {
+export function describeJob(job: JobDetail): string {
   const facts: [string, string | null][] = [
     ["job", `${job.id}  ${job.state}${job.death === null ? "" : ` (${job.death})`}${since(job.finished_at)}`],
     ["handler", `${job.handler}  in the queue ${job.queue}`],
@@ -31,11 +31,11 @@ function line(name: string, text: string): string {
   return `${name.padEnd(10)} ${clean(text)}`;
 }
 
-function since(time: Date | null): string {
+function since(time: string | null): string {
   return time === null ? "" : ` since ${showTime(time)}, ${showAgo(time)}`;
 }
 
-function outcomeOf({ outcome }: ShownJob): string | null {
+function outcomeOf({ outcome }: JobDetail): string | null {
   if (outcome === null) return null;
   const ours = [
     ...(outcome.billing_id === null ? [] : [`billing ${outcome.billing_id}`]),
@@ -44,7 +44,7 @@ function outcomeOf({ outcome }: ShownJob): string | null {
   return [outcome.status, ...ours].join("  ");
 }
 
-function triesOf({ attempts, max_attempts, recoveries, revivals }: ShownJob): string {
+function triesOf({ attempts, max_attempts, recoveries, revivals }: JobDetail): string {
   return [
     `${attempts} of ${max_attempts}`,
     ...(recoveries > 0 ? [`its process died ${times(recoveries)}`] : []),
@@ -55,11 +55,11 @@ function triesOf({ attempts, max_attempts, recoveries, revivals }: ShownJob): st
 const times = (count: number) => (count === 1 ? "once" : `${count} times`);
 
 /** Tries and what was done to the job, in the order in which they happened. */
-function timelineOf({ tries, acts }: ShownJob): string[] {
+function timelineOf({ tries, acts }: JobDetail): string[] {
   const printed = new Map<string, number>();
   // a death is said by the try that it ended
   const deaths = tries.filter((attempt) => attempt.outcome === "dead").map(({ ended_at }) => ended_at);
-  const told = ({ action, at }: ShownAct) =>
+  const told = ({ action, at }: Act) =>
     action === "job.dead" && deaths.some((death) => Math.abs(msOf(death) - msOf(at)) < 1000);
   return [
     ...tries.map((attempt) => ({ at: attempt.ended_at, show: () => describeTry(attempt, printed) })),
@@ -71,13 +71,13 @@ function timelineOf({ tries, acts }: ShownJob): string[] {
 
 const msOf = (time: string) => new Date(time).getTime();
 
-function describeAct({ at, actor, action, reason }: ShownAct): string[] {
+function describeAct({ at, actor, action, reason }: Act): string[] {
   const act = action.replace(/^job\./, "");
   return [clean(`${act}  ${showTime(at)}  by ${actor}${reason === null ? "" : `: ${reason}`}`)];
 }
 
 /** `printed` holds the stacks that were shown, by their text, with the try that they were shown for. */
-function describeTry(attempt: ShownAttempt, printed: Map<string, number>): string[] {
+function describeTry(attempt: Attempt, printed: Map<string, number>): string[] {
   const { number, error_class, error_message, error_stack, ended_at } = attempt;
   return [
     clean(`try ${number}  ${showTime(ended_at)}  ${endOf(attempt)}`),
@@ -98,7 +98,8 @@ function describeStack(frames: readonly string[], number: number, printed: Map<s
   ];
 }
 
-function endOf({ outcome, duration_ms }: ShownAttempt): string {
+/** How a try ended, in words. */
+export function endOf({ outcome, duration_ms }: Attempt): string {
   const took = duration_ms === null ? "" : ` in ${Math.round(duration_ms)} ms`;
   switch (outcome) {
     case "done":
@@ -112,6 +113,6 @@ function endOf({ outcome, duration_ms }: ShownAttempt): string {
     case "not_yet":
       return "not yet";
     case "crashed":
-      return "its worker died";
+      return "crashed";
   }
 }

@@ -571,6 +571,8 @@ export interface Calls {
       /** These jobs. */
       readonly ids?: readonly number[] | undefined;
       readonly filter?: DeadFilter | undefined;
+      /** Every dead letter. */
+      readonly all?: true | undefined;
       /** Only say what would be changed. */
       readonly dry_run?: boolean | undefined;
       /** Why, in words. Kept in the audit. */
@@ -584,6 +586,8 @@ export interface Calls {
       /** These jobs. */
       readonly ids?: readonly number[] | undefined;
       readonly filter?: DeadFilter | undefined;
+      /** Every dead letter. */
+      readonly all?: true | undefined;
       /** Only say what would be changed. */
       readonly dry_run?: boolean | undefined;
       /** Why, in words. Kept in the audit. */
@@ -593,7 +597,7 @@ export interface Calls {
   };
   /** Lists the queues with what waits in them. */
   listQueues: {
-    input: Record<string, never>;
+    input: Record<string, undefined>;
     output: {
       readonly items: readonly Queue[];
     };
@@ -618,7 +622,7 @@ export interface Calls {
   };
   /** Lists handlers and tasks, who has them, and what waits for them. */
   listHandlers: {
-    input: Record<string, never>;
+    input: Record<string, undefined>;
     output: {
       readonly items: readonly Handler[];
     };
@@ -701,7 +705,7 @@ export interface Calls {
   };
   /** Lists the tokens, newest first. Secrets are not stored and cannot be shown. */
   listTokens: {
-    input: Record<string, never>;
+    input: Record<string, undefined>;
     output: {
       readonly items: readonly Token[];
     };

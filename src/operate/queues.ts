@@ -52,7 +52,8 @@ export function createQueues(open: () => Promise<Pool>, read: Read): Queues {
   };
 }
 
-function inlineRuns(): UkemiError {
+/** Why the queue that runs before the answer cannot be held up. */
+export function inlineRuns(): UkemiError {
   return new UkemiError(
     "invalid_parameter",
     `The queue ${INLINE} cannot be paused: its handlers run before the sender is answered.`,

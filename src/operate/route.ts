@@ -134,7 +134,7 @@ function readRequest({
 
 function noHandler(name: string): UkemiError {
   return new UkemiError(
-    "not_found",
+    "invalid_parameter",
     `There is no handler named ${JSON.stringify(name)}: \`ukemi handlers\` lists them.`,
   );
 }

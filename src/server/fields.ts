@@ -9,7 +9,8 @@ const TEXT_MAX = 500;
 const REASON_MAX = 500;
 
 /** Text that narrows a list. */
-export const Text = (description: string) => Type.String({ description, minLength: 1, maxLength: TEXT_MAX });
+export const Text = (description: string) =>
+  Type.String({ description, minLength: 1, maxLength: TEXT_MAX, pattern: "\\S" });
 
 /** Which page of a list. */
 export const PAGE = {

@@ -67,7 +67,7 @@ test("lists, groups and shows dead letters, as a table and as JSON", async () =>
   expect(JSON.parse(json.stdout)).toMatchObject({ event_id: "evt_1", tries: [{ error_stack: "at there" }] });
   expect(await ukemi("dead", "show", "999999")).toMatchObject({
     code: 1,
-    stderr: "ukemi: There is no job 999999.\n       ukemi dead list shows the dead ones.\n",
+    stderr: "ukemi: There is no job with this id.\n       Check the name or the id.\n",
   });
 });
 
@@ -145,7 +145,9 @@ test("shows what a replay would do, and does it only when told to", async () => 
     { actor: ACTOR, action: "job.replayed", details: { reason: "mended" } },
   ]);
   const none = await ukemi(...args, "--reason", "mended", "--yes", "--json");
-  expect(JSON.parse(none.stdout)).toEqual({ preview: { count: 0, without_body: 0, groups: [] } });
+  expect(JSON.parse(none.stdout)).toEqual({
+    preview: { dry_run: true, count: 0, without_body: 0, groups: [] },
+  });
   expect(none.code).toBe(0);
 });
 
@@ -176,9 +178,12 @@ test.each([
   [["dead", "list", "--since", "yesterday"], "--since must be a time such as"],
   [["dead", "list", "--limit", "0"], "ukemi: --limit must be a whole number from 1 to 200."],
   [["dead", "list", "--cursor", "x"], "ukemi: --cursor must be the cursor"],
-  [["dead", "list", "--death", "old"], "--death must be one of exhausted, terminal"],
+  [["dead", "list", "--death", "old"], "Allowed choices are exhausted, terminal"],
   [["dead", "list", "--error-class", " "], "--error-class must be text"],
-  [["dead", "lst"], "unknown command 'lst'"],
+  [
+    ["dead", "lst"],
+    "There is no command ukemi dead lst: there is list, groups, show, replay, drop. Did you mean list?",
+  ],
   [["events", "route", "--reason", "x"], "--since must say from when on"],
   [["events", "route", "--since", "1d"], "--reason must say why"],
   [["queues", "pause", "--reason", "x"], "missing required argument 'queue'"],
@@ -317,7 +322,7 @@ async function inTerminal(url: string, columns: number, args: readonly string[],
 }
 
 test.skipIf(process.platform !== "linux")(
-  "asks a person at a terminal, shows how far it has come, and keeps within its width",
+  "asks a person at a terminal, and keeps within its width",
   async () => {
     const { ukemi: _, ...store } = await start();
     await makeDead(
@@ -335,7 +340,6 @@ test.skipIf(process.platform !== "linux")(
     expect(no).toMatchObject({ code: 1, output: expect.stringContaining("nothing was changed.\n") });
     const yes = await inTerminal(store.url, 80, ["dead", "drop", "--all", "--reason", "tests"], "y\n");
     expect(yes.output).toContain("Drop 500 dead letters? [y/N]");
-    expect(yes.output).toMatch(/dropping █+░+ 200\/500 {2}40 % {2}\d+\/s/);
     expect(yes.output).toContain("Dropped 500 dead letters.");
     expect(yes.code).toBe(0);
   },

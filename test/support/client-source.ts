@@ -64,7 +64,7 @@ function inputOf({ parameters, requestBody }: Operation): string {
   }
   const body = requestBody?.content["application/json"].schema;
   Object.assign(properties, body?.properties);
-  if (Object.keys(properties).length === 0) return "Record<string, never>";
+  if (Object.keys(properties).length === 0) return "Record<string, undefined>";
   return fieldsOf({ properties, required: [...required, ...(body?.required ?? [])] });
 }
 

@@ -1,116 +1,45 @@
 // `ukemi events`: what was received, and whom it is given to.
 import { Command } from "commander";
-import { UkemiError } from "../../errors.ts";
-import type { RouteRequest } from "../../operate/route.ts";
-import type { RoutePreview, UnroutedType } from "../../storage/route.ts";
-import { withConfig } from "../config.ts";
-import {
-  changeWithConsent,
-  reasonOf,
-  stopOnInterrupt,
-  withChangeFlags,
-  type ChangeFlags,
-} from "../consent.ts";
-import { readMoment, showTime } from "../moment.ts";
-import { actor, withOperate } from "../operator.ts";
-import { createProgressBar } from "../progress.ts";
-import { withFlags } from "../settings.ts";
-import { table } from "../table.ts";
-import { clean } from "../width.ts";
-
-interface RouteFlags extends ChangeFlags {
-  readonly since?: string;
-  readonly until?: string;
-  readonly type?: string;
-  readonly handler?: string;
-}
+import { listCommand } from "../list.ts";
+import { showAgo } from "../moment.ts";
+import { showCommand } from "../show.ts";
+import { describeEvent } from "../show-event.ts";
+import { routeCommand } from "./events-route.ts";
 
 export function eventsCommand(): Command {
-  return new Command("events").description("Work with stored events.").addCommand(routeCommand());
-}
-
-function routeCommand(): Command {
-  const command = new Command("route")
-    .description("Give stored events that nobody wanted to handlers that came later.")
-    .option("--since <time>", "Events received since: 2026-11-15T09:00:00Z, or 90m, 2h, 3d ago. Needed.")
-    .option("--until <time>", "Events received before.")
-    .option("--type <type>", "Only events of this type.")
-    .option("--handler <name>", "Only for this handler; the events are then no longer unrouted for others.");
-  withChangeFlags(command);
-  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
-    const flags = command.opts<RouteFlags>();
-    const { since, until, type, handler } = flags;
-    if (since === undefined) {
-      throw new UkemiError("invalid_option", "--since must say from when on: 2026-11-15T09:00:00Z, or 3d.");
-    }
-    const request = {
-      since: readMoment("--since", since),
-      ...(until === undefined ? {} : { until: readMoment("--until", until) }),
-      ...(type === undefined ? {} : { type }),
-      ...(handler === undefined ? {} : { handler }),
-    };
-    const mandate = { actor: actor(), reason: reasonOf(flags) };
-    await withOperate(command, async ({ events }) => {
-      const preview = await events.previewRoute(request);
-      const words =
-        preview.jobs === 0 ? unwanted(request, await events.unrouted(request), preview) : previewed(preview);
-      const question = `Make ${counted(preview.jobs, "job")}?`;
-      await changeWithConsent(flags, { preview, words, any: preview.jobs > 0, question }, async () => {
-        const bar = createProgressBar("routing");
-        const stop = stopOnInterrupt();
-        try {
-          const result = await events.route(request, mandate, {
-            onProgress: bar.show,
-            signal: stop.signal,
-          });
-          bar.end();
-          const words = `Made ${counted(result.jobs, "job")} for ${counted(result.events, "event")}.`;
-          const rest = result.stopped ? " Stopped before the end: the same command does the rest." : "";
-          return { result, words: words + rest, failed: result.stopped };
-        } finally {
-          bar.end();
-          stop.release();
-        }
-      });
-    });
-  });
-}
-
-const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
-
-const TYPES_SHOWN = 10;
-
-/** What is there although nothing can be done with it: a mistyped pattern shows here. */
-function unwanted(
-  { since, until, handler }: RouteRequest,
-  types: readonly UnroutedType[],
-  { without_body }: RoutePreview,
-): string {
-  const time = `since ${showTime(since)}${until === undefined ? "" : ` and before ${showTime(until)}`}`;
-  const total = types.reduce((sum, { count }) => sum + count, 0);
-  if (total === 0) return `There are no unrouted events ${time}.`;
-  const shown = types.slice(0, TYPES_SHOWN).map(({ type, count }) => `${clean(type)} (${count})`);
-  const more = types.length > TYPES_SHOWN ? [`${types.length - TYPES_SHOWN} more`] : [];
-  const who = handler === undefined ? "no handler wants" : `${handler} does not want`;
-  const why =
-    without_body === 0
-      ? `${who} ${total === 1 ? "it" : "them"}`
-      : `${without_body} wanted, and the body is gone`;
-  return `There ${total === 1 ? "is" : "are"} ${counted(total, "unrouted event")} ${time}, of type${types.length === 1 ? "" : "s"} ${[...shown, ...more].join(", ")}; ${why}.`;
-}
-
-function previewed({ events, jobs, without_body, groups }: RoutePreview): string {
-  const gone =
-    without_body === 0 ? [] : [`${counted(without_body, "event")} cannot be routed: the body is gone.`];
-  const rows = groups.map((group) => ({
-    jobs: String(group.count),
-    handler: group.handler,
-    type: group.type,
-  }));
-  return [
-    table(rows, { width: process.stdout.columns, cut: ["handler", "type"], names: ["handler"] }),
-    "",
-    `${counted(jobs, "job")} would be made for ${counted(events, "event")}.`,
-    ...gone,
-  ].join("\n");
+  return new Command("events")
+    .description("See what was received, and give it to handlers that came later.")
+    .addCommand(
+      listCommand({
+        name: "list",
+        call: "listEvents",
+        description: "List events, newest first.",
+        row: (event, events) => ({
+          event: event.event_id,
+          received: showAgo(event.received_at),
+          status: event.status,
+          source: event.source,
+          type: event.type,
+          ...(events.some(({ tenant }) => tenant !== null) ? { tenant: event.tenant ?? "" } : {}),
+          refs: event.refs.map(({ id }) => id).join(", "),
+          error: event.error_message ?? "",
+        }),
+        table: {
+          cut: ["event", "type", "tenant", "refs", "error"],
+          names: ["event"],
+          optional: ["refs", "source", "error"],
+        },
+        empty: "There are no events here.",
+      }),
+      { isDefault: true },
+    )
+    .addCommand(
+      showCommand({
+        call: "getEvent",
+        description: "Show one event with its body, refs, outcome, jobs and attempts.",
+        argument: "The sender's id, or ours: ukemi events lists them.",
+        describe: describeEvent,
+      }),
+    )
+    .addCommand(routeCommand());
 }

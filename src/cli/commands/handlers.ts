@@ -1,35 +1,18 @@
 // `ukemi handlers`: who wants which events, who offers to run them, and whose jobs nobody runs.
 import { Command } from "commander";
+import type { Handler } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
-import type { ListedHandler } from "../../storage/handlers.ts";
 import { INLINE } from "../../work/handler.ts";
-import { withConfig } from "../config.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
-import { actor, withOperate } from "../operator.ts";
-import { withFlags } from "../settings.ts";
-import { table } from "../table.ts";
+import { listCommand, shown, type Listing } from "../list.ts";
+import { suggest } from "../suggest.ts";
+import { withApi, withTarget } from "../target.ts";
 
-export function handlersCommand(): Command {
-  return new Command("handlers")
-    .description("See who wants which events, and whose jobs nobody runs.")
-    .addCommand(listCommand(), { isDefault: true })
-    .addCommand(removeCommand());
-}
-
-function listCommand(): Command {
-  const command = new Command("list")
-    .description("List handlers and tasks, with the live workers that have them.")
-    .option("--json", "Print JSON.");
-  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
-    const handlers = await withOperate(command, (operate) => operate.handlers.list());
-    const { json } = command.opts<ChangeFlags>();
-    process.stdout.write(`${json ? JSON.stringify({ items: handlers }) : listed(handlers)}\n`);
-  });
-}
-
-function listed(handlers: readonly ListedHandler[]): string {
-  if (handlers.length === 0) return "There are no handlers yet: no worker was ever started.";
-  const rows = handlers.map((handler) => ({
+const LISTING: Listing<"listHandlers"> = {
+  name: "list",
+  call: "listHandlers",
+  description: "List handlers and tasks, with the live workers that have them.",
+  row: (handler) => ({
     handler: handler.name,
     wants: wantsOf(handler),
     queue: handler.queue ?? "",
@@ -37,22 +20,27 @@ function listed(handlers: readonly ListedHandler[]): string {
     unfinished: String(handler.unfinished),
     dead: String(handler.dead),
     note: noteOf(handler),
-  }));
-  const orphaned = handlers.some((handler) => handler.orphaned);
-  const help = "\n\nOrphaned: jobs wait, and no live worker has the handler. Start one that has it.";
-  const shown = table(rows, {
-    width: process.stdout.columns,
-    cut: ["handler", "wants", "queue"],
-    names: ["handler"],
-  });
-  return shown + (orphaned ? help : "");
+  }),
+  table: { cut: ["handler", "wants", "queue"], names: ["handler"] },
+  empty: "There are no handlers yet: no worker was ever started.",
+  below: (handlers) =>
+    handlers.some((handler) => handler.orphaned)
+      ? "Orphaned: jobs wait, and no live worker has the handler. Start one that has it."
+      : "",
+};
+
+export function handlersCommand(): Command {
+  return new Command("handlers")
+    .description("See who wants which events, and whose jobs nobody runs.")
+    .addCommand(listCommand(LISTING), { isDefault: true })
+    .addCommand(removeCommand());
 }
 
-function wantsOf({ kind, source, pattern }: ListedHandler): string {
+function wantsOf({ kind, source, pattern }: Handler): string {
   return kind === "task" ? "(task)" : `${source ?? "?"} ${pattern ?? "?"}`;
 }
 
-function noteOf({ orphaned, active, workers, queue }: ListedHandler): string {
+function noteOf({ orphaned, active, workers, queue }: Handler): string {
   if (orphaned) return "ORPHANED";
   if (!active) return "removed";
   // inline handlers run where events are received
@@ -64,37 +52,38 @@ function removeCommand(): Command {
     .description("Let new events make no jobs for a handler; the jobs that it has stay.")
     .argument("<handler>", "The handler's name.");
   withChangeFlags(command);
-  return withFlags(withConfig(command), ["database", "data"]).action(async (name: string) => {
+  return withTarget(command).action(async (name: string) => {
     const flags = command.opts<ChangeFlags>();
-    const mandate = { actor: actor(), reason: reasonOf(flags) };
-    await withOperate(command, async ({ handlers }) => {
-      const all = await handlers.list();
-      const preview = all.find(
-        (handler) => handler.name === name && handler.pattern !== null && handler.active,
-      );
-      if (!preview) throw noHandler(name);
+    const reason = reasonOf(flags);
+    await withApi(command, async (api) => {
+      const active = (await api.listHandlers()).items.filter((item) => item.pattern !== null && item.active);
+      const preview = active.find((handler) => handler.name === name) ?? noHandler(name, active);
       const question = `Remove the handler ${name}?`;
       const words = previewed(preview);
       await changeWithConsent(flags, { preview, words, any: true, question }, async () => {
-        if (!(await handlers.remove(name, mandate))) throw noHandler(name);
-        return { result: { name, removed: true }, words: `Removed ${name}.` };
+        const result = await api.removeHandler({ name, reason });
+        return { result, words: `Removed ${name}.` };
       });
     });
   });
 }
 
-function noHandler(name: string): UkemiError {
-  return new UkemiError(
+function noHandler(name: string, active: readonly Handler[]): never {
+  const near = suggest(
+    name,
+    active.map((handler) => handler.name),
+  );
+  throw new UkemiError(
     "invalid_option",
-    `There is no active handler named ${JSON.stringify(name)}: ukemi handlers lists them.`,
+    `There is no active handler named ${JSON.stringify(name)}: ukemi handlers lists them.${near}`,
   );
 }
 
-function previewed(handler: ListedHandler): string {
+function previewed(handler: Handler): string {
   const { unfinished, workers } = handler;
   const stay = unfinished === 1 ? "1 unfinished one stays" : `${unfinished} unfinished ones stay`;
   return [
-    listed([{ ...handler, orphaned: false }]),
+    shown(LISTING, { items: [{ ...handler, orphaned: false }] }),
     "",
     `Events of ${handler.source} ${handler.pattern} would make no more jobs for it; ${stay}.`,
     ...(workers > 0

@@ -1,37 +1,20 @@
 // `ukemi queues`: what waits in each queue, and holding one up.
 import { Command } from "commander";
-import type { ListedQueue } from "../../storage/queues.ts";
-import { withConfig } from "../config.ts";
+import type { Queue } from "../../client/client.ts";
+import { UkemiError } from "../../errors.ts";
+import { inlineRuns } from "../../operate/queues.ts";
+import { INLINE } from "../../work/handler.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
+import { listCommand, shown, type Listing } from "../list.ts";
 import { showSpan } from "../moment.ts";
-import { actor, withOperate } from "../operator.ts";
-import { withFlags } from "../settings.ts";
-import { table } from "../table.ts";
+import { suggest } from "../suggest.ts";
+import { withApi, withTarget } from "../target.ts";
 
-export function queuesCommand(): Command {
-  return new Command("queues")
-    .description("See what waits in each queue, and pause or resume one.")
-    .addCommand(listCommand(), { isDefault: true })
-    .addCommand(
-      changeCommand("pause", "Let no worker claim jobs of a queue; those that run go on to their end."),
-    )
-    .addCommand(changeCommand("resume", "Let workers claim jobs of a queue again."));
-}
-
-function listCommand(): Command {
-  const command = new Command("list")
-    .description("List the queues with what waits in them.")
-    .option("--json", "Print JSON.");
-  return withFlags(withConfig(command), ["database", "data"]).action(async () => {
-    const queues = await withOperate(command, (operate) => operate.queues.list());
-    const { json } = command.opts<ChangeFlags>();
-    process.stdout.write(`${json ? JSON.stringify({ items: queues }) : listed(queues)}\n`);
-  });
-}
-
-function listed(queues: readonly ListedQueue[]): string {
-  if (queues.length === 0) return "There are no queues yet: no handler was ever registered.";
-  const rows = queues.map((queue) => ({
+const LISTING: Listing<"listQueues"> = {
+  name: "list",
+  call: "listQueues",
+  description: "List the queues with what waits in them.",
+  row: (queue, queues) => ({
     queue: queue.name,
     paused: queue.paused ? "PAUSED" : "",
     ready: String(queue.ready),
@@ -41,23 +24,35 @@ function listed(queues: readonly ListedQueue[]): string {
     dead: String(queue.dead),
     oldest: queue.oldest_ready_seconds === null ? "" : showSpan(queue.oldest_ready_seconds * 1000),
     ...(queues.some(({ paused }) => paused) ? { reason: queue.paused ? (queue.reason ?? "") : "" } : {}),
-  }));
-  return table(rows, { width: process.stdout.columns, cut: ["queue", "reason"] });
+  }),
+  table: { cut: ["queue", "reason"] },
+  empty: "There are no queues yet: no handler was ever registered.",
+};
+
+export function queuesCommand(): Command {
+  return new Command("queues")
+    .description("See what waits in each queue, and pause or resume one.")
+    .addCommand(listCommand(LISTING), { isDefault: true })
+    .addCommand(
+      changeCommand("pause", "Let no worker claim jobs of a queue; those that run go on to their end."),
+    )
+    .addCommand(changeCommand("resume", "Let workers claim jobs of a queue again."));
 }
 
 function changeCommand(act: "pause" | "resume", description: string): Command {
   const command = new Command(act).description(description).argument("<queue>", "The queue's name.");
   withChangeFlags(command);
-  return withFlags(withConfig(command), ["database", "data"]).action(async (name: string) => {
+  return withTarget(command).action(async (name: string) => {
     const flags = command.opts<ChangeFlags>();
-    const mandate = { actor: actor(), reason: reasonOf(flags) };
-    await withOperate(command, async ({ queues }) => {
-      await queues.check(name, act);
-      const preview = (await queues.list()).find((queue) => queue.name === name);
+    const reason = reasonOf(flags);
+    if (name === INLINE && act === "pause") throw inlineRuns();
+    await withApi(command, async (api) => {
+      const { items } = await api.listQueues();
+      const queue = items.find((item) => item.name === name) ?? noQueue(name, items);
       const question = `${act === "pause" ? "Pause" : "Resume"} the queue ${name}?`;
-      const words = preview ? previewed(act, preview) : "";
-      await changeWithConsent(flags, { preview, words, any: true, question }, async () => {
-        const result = await queues[act](name, mandate);
+      const words = previewed(act, queue);
+      await changeWithConsent(flags, { preview: queue, words, any: true, question }, async () => {
+        const result = await (act === "pause" ? api.pauseQueue : api.resumeQueue)({ name, reason });
         const now = result.paused ? "paused" : "open";
         return { result, words: `The queue ${name} is ${now}${result.changed ? "" : ", as it was before"}.` };
       });
@@ -65,7 +60,20 @@ function changeCommand(act: "pause" | "resume", description: string): Command {
   });
 }
 
-function previewed(act: "pause" | "resume", queue: ListedQueue): string {
+/** A mistyped name would look paused, and nothing would have stopped. */
+function noQueue(name: string, queues: readonly Queue[]): never {
+  const names = queues.map((queue) => queue.name);
+  const there =
+    names.length === 0
+      ? "there are none yet"
+      : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
+  throw new UkemiError(
+    "invalid_option",
+    `There is no queue ${JSON.stringify(name)}: ${there}.${suggest(name, names)}`,
+  );
+}
+
+function previewed(act: "pause" | "resume", queue: Queue): string {
   const waits = `${queue.ready} ready, ${queue.scheduled} scheduled, ${queue.waiting} waiting, ${queue.running} running`;
-  return `${listed([queue])}\n\n${waits}: would be ${act === "pause" ? "paused" : "resumed"}.`;
+  return `${shown(LISTING, { items: [queue] })}\n\n${waits}: would be ${act === "pause" ? "paused" : "resumed"}.`;
 }

@@ -37,7 +37,7 @@ const FILTER = {
 
 const IDS = Type.Optional(Text("Only these, separated by commas."));
 
-const Filter = Type.Object(FILTER, { title: "DeadFilter", additionalProperties: false });
+export const Filter = Type.Object(FILTER, { title: "DeadFilter", additionalProperties: false });
 
 /** Which dead letters a change means. */
 export const SELECTION = {
@@ -45,6 +45,7 @@ export const SELECTION = {
     Type.Array(Type.Integer({ minimum: 1 }), { minItems: 1, maxItems: IDS_MAX, description: "These jobs." }),
   ),
   filter: Type.Optional(Filter),
+  all: Type.Optional(Type.Unsafe<true>({ type: "boolean", enum: [true], description: "Every dead letter." })),
 };
 
 const CHANGE = Type.Object({
@@ -138,12 +139,13 @@ export const deadRoutes: readonly Route[] = [
 
 /** The selection of a request, within what its caller may touch. */
 export function selectionOf(
-  { ids, filter }: { readonly ids?: number[]; readonly filter?: Static<typeof Filter> },
+  { ids, filter, all }: { readonly ids?: number[]; readonly filter?: Static<typeof Filter>; all?: true },
   caller: Caller,
 ): Selection {
-  if ((ids === undefined) === (filter === undefined))
-    throw wrong("ids", "or a filter must be given, not both");
+  if ([ids, filter, all].filter((way) => way !== undefined).length !== 1)
+    throw wrong("ids", "or a filter or all must be given, exactly one of them");
   const { tenants } = caller;
+  if (all) return tenants === undefined ? { all } : { filter: { tenants } };
   if (ids !== undefined) return { ids, ...(tenants && { tenants }) };
   const chosen = filterOf(filter!, caller);
   if (Object.keys(filter!).length === 0) {

@@ -1,0 +1,125 @@
+// Commands that list: flags from the route, a table that fits the terminal, --json, and --watch.
+import { Command } from "commander";
+import { UkemiError } from "../errors.ts";
+import type { Calls } from "../client/client.ts";
+import { sleep } from "../clock.ts";
+import { queryOf, readFields, withFields } from "./fields.ts";
+import { suggest } from "./suggest.ts";
+import { table, type TableOptions } from "./table.ts";
+import { withApi, withTarget } from "./target.ts";
+
+/** The calls that give a list. */
+type ListCall = {
+  [Id in keyof Calls]: Calls[Id]["output"] extends { readonly items: readonly unknown[] } ? Id : never;
+}[keyof Calls];
+
+type Item<Id extends ListCall> = Calls[Id]["output"]["items"][number];
+
+/** A list as a command shows it. */
+export interface Listing<Id extends ListCall> {
+  readonly name: string;
+  readonly call: Id;
+  readonly description: string;
+  /** One row for each item; the keys are the columns. */
+  readonly row: (item: Item<Id>, items: readonly Item<Id>[]) => Readonly<Record<string, string>>;
+  readonly table?: Omit<TableOptions, "width">;
+  /** What is said where there is nothing. */
+  readonly empty: string;
+  /** What is said below the table. */
+  readonly below?: (items: readonly Item<Id>[]) => string;
+  /** Fields of the query that have no flag here. */
+  readonly leaveOut?: readonly string[];
+}
+
+interface ListFlags {
+  readonly json?: boolean;
+  readonly watch?: string | boolean;
+}
+
+const WATCH_SECONDS = 2;
+
+/** Makes the command. */
+export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command {
+  const command = new Command(listing.name).description(listing.description);
+  const schema = queryOf(listing.call);
+  if (schema) withFields(command, schema, listing.leaveOut);
+  command
+    .option("--json", "Print the API's answer as JSON, on one line.")
+    .option(
+      "--watch [seconds]",
+      `Show it again every so many seconds, until Ctrl-C. Default: ${WATCH_SECONDS}.`,
+    );
+  // the list is what `ukemi jobs` alone means: whatever follows was meant to be another command
+  command.allowExcessArguments(true);
+  return withTarget(command).action(async () => {
+    refuseArguments(command);
+    const input = schema ? readFields(command, schema) : {};
+    const { json, watch } = command.opts<ListFlags>();
+    const everyMs = watch === undefined ? undefined : readSeconds(watch) * 1000;
+    await withApi(command, async (api) => {
+      const ask = async () => {
+        const page = await api[listing.call](input);
+        return json ? `${JSON.stringify(page)}\n` : `${shown(listing, page)}\n`;
+      };
+      if (everyMs === undefined) process.stdout.write(await ask());
+      else await watchFor(ask, everyMs, json === true);
+    });
+  });
+}
+
+function refuseArguments({ args, parent }: Command): void {
+  if (args.length === 0) return;
+  const known = parent?.commands.map((part) => part.name()) ?? [];
+  const near = suggest(args[0]!, known);
+  throw new UkemiError(
+    "invalid_option",
+    `There is no command ukemi ${parent?.name() ?? ""} ${args[0]}: there is ${known.join(", ")}.${near}`,
+  );
+}
+
+function readSeconds(given: string | boolean): number {
+  const seconds = given === true ? WATCH_SECONDS : Number(given);
+  if (seconds >= 0.2 && seconds <= 3600) return seconds;
+  throw new UkemiError("invalid_option", "--watch must be a number of seconds from 0.2 to 3600.");
+}
+
+/** The table of a page, with how to see more. */
+export function shown<Id extends ListCall>(listing: Listing<Id>, page: Calls[Id]["output"]): string {
+  const items = page.items as readonly Item<Id>[];
+  if (items.length === 0) return listing.empty;
+  const rows = items.map((item) => listing.row(item, items));
+  const cursor = "cursor" in page ? page.cursor : undefined;
+  const below = listing.below?.(items) ?? "";
+  return [
+    table(rows, { width: process.stdout.columns, ...listing.table }),
+    ...(below === "" ? [] : ["", below]),
+    ...(cursor === undefined ? [] : ["", `There are more: add --cursor ${cursor}`]),
+  ].join("\n");
+}
+
+/** On a terminal each answer takes the place of the one before; elsewhere they follow each other. */
+async function watchFor(ask: () => Promise<string>, everyMs: number, isJson: boolean): Promise<void> {
+  const ended = new AbortController();
+  const onInterrupt = () => ended.abort();
+  process.once("SIGINT", onInterrupt);
+  const isScreen = process.stdout.isTTY && !isJson;
+  if (isScreen) process.stdout.write("\u001B[?1049h"); // a screen of its own: the terminal is as it was afterwards
+  try {
+    while (!ended.signal.aborted) {
+      const text = await ask();
+      process.stdout.write(isScreen ? `\u001B[H\u001B[J${clipped(text)}` : text);
+      await sleep(everyMs, ended.signal);
+    }
+  } finally {
+    if (isScreen) process.stdout.write("\u001B[?1049l");
+    process.off("SIGINT", onInterrupt);
+  }
+}
+
+/** As many lines as the terminal has, the last of them the time. */
+function clipped(text: string): string {
+  const lines = text.trimEnd().split("\n");
+  const room = Math.max(1, (process.stdout.rows || 24) - 1);
+  const time = `${new Date().toISOString().slice(0, 19)}Z, Ctrl-C ends`;
+  return [...lines.slice(0, room - 1), lines.length > room - 1 ? `… ${time}` : time].join("\n");
+}
