@@ -28,7 +28,13 @@ export async function withOperate<T>(command: Command, work: (operate: Operate) 
   });
   try {
     requireSchema(await readSchema(pool), await readMigrations());
-    return await work(createOperate({ open: () => Promise.resolve(pool), readTimeoutMs: READ_TIMEOUT_MS }));
+    return await work(
+      createOperate({
+        open: () => Promise.resolve(pool),
+        readTimeoutMs: READ_TIMEOUT_MS,
+        bodyKeys: settings.bodyKeys,
+      }),
+    );
   } catch (error) {
     throw asUsage(explain(error));
   } finally {

@@ -1,5 +1,6 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
 import { readWithin, type Pool } from "../storage/postgres.ts";
+import { createBodies, type Bodies } from "./bodies.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
 import { createQueues, type Queues } from "./queues.ts";
@@ -11,6 +12,7 @@ export interface Operate {
   readonly events: StoredEvents;
   readonly queues: Queues;
   readonly handlers: Handlers;
+  readonly bodies: Bodies;
 }
 
 /** How the hands reach the store. */
@@ -19,17 +21,20 @@ export interface OperateOptions {
   readonly open: () => Promise<Pool>;
   /** After so many milliseconds the server gives a read up. @default 5000 */
   readonly readTimeoutMs?: number;
+  /** The option bodyKeys: what opens sealed bodies. @default none */
+  readonly bodyKeys?: readonly string[];
 }
 
 const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
-export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS }: OperateOptions): Operate {
+export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys }: OperateOptions): Operate {
   const read: Read = async (work) => readWithin(await open(), readTimeoutMs, work);
   return {
     dead: createDeadLetters(open, read),
     events: createStoredEvents(open, read),
     queues: createQueues(open, read),
     handlers: createHandlers(open, read),
+    bodies: createBodies(open, read, bodyKeys),
   };
 }
