@@ -4,9 +4,11 @@ import { UkemiError } from "../errors.ts";
 import { readBody, type ShownBody } from "../storage/bodies.ts";
 import { lockDataKeys, readDataKeys, replaceWrapping } from "../storage/data-keys.ts";
 import type { ErasurePreview } from "../storage/erasure.ts";
-import { createKeyring, sealed, unwrap } from "../storage/keyring.ts";
+import { uuidv7Floor } from "../storage/ids.ts";
+import { createKeyring, sealed as sealedError, unwrap } from "../storage/keyring.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { wrapKey } from "../storage/sealing.ts";
+import { countPlain, sealBatch, type SealedBatch } from "../storage/seal-stored.ts";
 import { inTransaction, type BatchOptions } from "./batches.ts";
 import type { Read } from "./dead.ts";
 import { erase, previewErase, type ErasureRequest, type ErasureResult } from "./erasure.ts";
@@ -31,6 +33,13 @@ export interface RewrapResult {
   readonly data_keys: number;
 }
 
+/** What sealing stored bodies did. */
+export interface SealResult {
+  readonly sealed: number;
+  /** True where it was stopped before the end. */
+  readonly stopped: boolean;
+}
+
 /** What can be done with bodies. */
 export interface Bodies {
   /** The body of one event as it came, by our id or the sender's; undefined where there is no such event. */
@@ -39,6 +48,8 @@ export interface Bodies {
   keys(): Promise<readonly ListedDataKey[]>;
   /** Wraps every data key anew under the first master key, all or none: the others can be taken away afterwards. */
   rewrap(mandate: Mandate): Promise<RewrapResult>;
+  /** Seals bodies that were stored before bodyKeys was set. What is done stays done. */
+  seal(mandate: Mandate, options?: BatchOptions): Promise<SealResult>;
   /** What an erasure would touch. */
   previewErase(request: ErasureRequest): Promise<ErasurePreview>;
   /** Removes every body of the events that carry the ref, and the words that errors may have taken from them. */
@@ -77,13 +88,30 @@ export function createBodies(
         const old = rows.filter((row) => row.wrapped_by !== first.name);
         const keys = old.map((row) => {
           const key = unwrap(masters, row);
-          if (!key) throw sealed(masters, row);
+          if (!key) throw sealedError(masters, row);
           return { id: row.id, wrapped: wrapKey(first, key) };
         });
         const from = [...new Set(old.map((row) => row.wrapped_by))];
         await replaceWrapping(client, { keys, from, to: first.name, ...by });
         return { wrapped_by: first.name, changed: keys.length, data_keys: rows.length };
       });
+    },
+    async seal(mandate, options = {}) {
+      const by = readMandate(mandate);
+      if (!keyring.seals) throw noMaster();
+      const pool = await open();
+      await keyring.load(pool);
+      const total = await countPlain(pool);
+      let sealed = 0;
+      let after: string | undefined = uuidv7Floor(0);
+      while (after !== undefined && !options.signal?.aborted) {
+        const sealing = { keyring, after, ...by };
+        const batch: SealedBatch = await inTransaction(pool, (client) => sealBatch(client, sealing));
+        sealed += batch.sealed;
+        after = batch.next;
+        options.onProgress?.({ done: Math.min(sealed, total), total });
+      }
+      return { sealed, stopped: after !== undefined };
     },
     previewErase: (request) => previewErase(read, request),
     erase: (request, mandate, options) => erase({ open, read }, request, mandate, options),

@@ -215,26 +215,23 @@ const BLANK = [
      and (a.error_message is not null or a.error_stack is not null)`,
 ];
 
+/** Of two who erase the same event one is told so: he waits for the other, and has less to do. */
+const MARK = `
+insert into ukemi.erasures (event)
+select unnest($1::uuid[])
+on conflict do nothing
+returning event`;
+
 /** One line of the audit for each tenant: nobody reads of another's events. */
-const ERASE = `
-with gone as (
-  delete from ukemi.event_bodies where event = any($1::uuid[]) returning event
-),
-marked as (
-  insert into ukemi.erasures (event)
-  select unnest($1::uuid[])
-  on conflict do nothing
-),
-audits as (
-  insert into ukemi.audit_log (actor, role, action, target, tenant, details)
-  select $2::text, 'operator', 'bodies.erased', $4::text, e.tenant,
-    jsonb_build_object('reason', $3::text, 'events', count(*), 'bodies', count(gone.event))
-  from ukemi.events e
-  left join gone on gone.event = e.id
-  where e.id = any($1::uuid[])
-  group by e.tenant
-)
-select count(*)::int as bodies from gone`;
+const AUDIT = `
+insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+select $2::text, 'operator', 'bodies.erased', $4::text, e.tenant,
+  jsonb_build_object(
+    'reason', $3::text, 'events', count(*), 'bodies', count(*) filter (where e.id = any($5::uuid[]))
+  )
+from ukemi.events e
+where e.id = any($1::uuid[])
+group by e.tenant`;
 
 /** Erases the bodies of these events, with the audit. Must run in a transaction. */
 export async function eraseBodies(
@@ -254,7 +251,9 @@ export async function eraseBodies(
   const needed = new Set(
     states.flatMap((row) => (row.needed && !row.running && !erasing.includeUnfinished ? row.event : [])),
   );
-  const ids = events.filter((event) => !running.has(event) && !needed.has(event));
+  const free = events.filter((event) => !running.has(event) && !needed.has(event));
+  const { rows: marked } = await client.query<{ event: string }>(MARK, [free]);
+  const ids = marked.map((row) => row.event);
   const left = { leftRunning: running.size, leftUnfinished: needed.size };
   if (ids.length === 0) return { events: 0, bodies: 0, cancelled: 0, ...left, keys: [] };
   const { actor, reason, subject } = erasing;
@@ -266,14 +265,33 @@ export async function eraseBodies(
   );
   if (cancelled.length > 0) await client.query(OUTCOMES, [[...new Set(cancelled.map((row) => row.event))]]);
   for (const statement of BLANK) await client.query(statement, [ids]);
-  const { rows } = await client.query<{ bodies: number }>(ERASE, [ids, actor, reason, subject]);
+  const gone = await deleteBodies(client, ids);
+  await client.query(AUDIT, [ids, actor, reason, subject, [...gone]]);
   return {
     events: ids.length,
-    bodies: rows[0]!.bodies,
+    bodies: gone.size,
     cancelled: cancelled.length,
     ...left,
     keys: cancelled.flatMap(({ queue, key }) => (key === null ? [] : [{ queue, key }])),
   };
+}
+
+/** Deletes until nothing is left: a row that somebody moves meanwhile is seen in its new place only by the next statement. */
+async function deleteBodies(client: Queryable, events: readonly string[]): Promise<Set<string>> {
+  const gone = new Set<string>();
+  for (let left = true; left;) {
+    const { rows } = await client.query<{ event: string }>(
+      "delete from ukemi.event_bodies where event = any($1::uuid[]) returning event",
+      [events],
+    );
+    for (const { event } of rows) gone.add(event);
+    const { rowCount } = await client.query(
+      "select from ukemi.event_bodies where event = any($1::uuid[]) limit 1",
+      [events],
+    );
+    left = rowCount === 1;
+  }
+  return gone;
 }
 
 /** Removes refused requests that contain the id, with the audit. Must run in a transaction. Returns how many. */
