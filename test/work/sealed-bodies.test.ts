@@ -142,6 +142,8 @@ test("refuses to start without the key, or with another of its name, and says wh
     [[masterKey("a")], 'the key named "a" in bodyKeys is not the one that sealed it'],
   ] as const) {
     const other = makeUkemi(url, { bodyKeys, commitDeadlineMs: 500 });
+    other.ukemi.on("stripe", "*", () => {});
+    await expect(other.ukemi.work()).rejects.toMatchObject({ code: "body_sealed" });
     await expect(other.ukemi.start()).rejects.toMatchObject({
       code: "body_sealed",
       message: `The data key ${month} cannot be opened: ${why}.`,
@@ -184,6 +186,19 @@ test("a job whose key is missing waits without burning an attempt, and is told o
     "both to be tried again",
     30_000,
   );
+  // however often they come back, what is written of it has an end
+  await pool.query("update ukemi.jobs set returns = 20 where state = 'scheduled'");
+  const written = async () => (await pool.query("select from ukemi.attempts")).rowCount;
+  const soFar = await written();
+  await until(
+    async () => {
+      await pool.query("update ukemi.jobs set run_at = ukemi.now() where state = 'scheduled'");
+      return (await pool.query("select from ukemi.jobs where returns > 21")).rowCount === 2;
+    },
+    "both to be tried again and again",
+    30_000,
+  );
+  expect(await written()).toBe(soFar);
   expect(alerts).toMatchObject([
     { kind: "body_sealed", message: expect.stringContaining('bodyKeys has no key named "b"') as unknown },
   ]);
@@ -238,7 +253,7 @@ test("a body that was changed, or changed places, ends dead at once; restored, i
   expect(runs).toHaveLength(5);
 });
 
-test("serve and work refuse to start, and doctor says why", async () => {
+test("serve refuses to start, and doctor says why", async () => {
   const { url } = await createDatabase();
   const a = masterKey("a");
   await makeUkemi(url, { bodyKeys: [a] }).ukemi.start();
