@@ -31,11 +31,17 @@ test("opens nothing that was changed in any bit, cut short, moved or given anoth
     expect(openContent(KEY, "event", { ...sealed, body })).toBeUndefined();
   }
   const headers = Buffer.from(sealed.headers, "base64");
-  headers[20]! ^= 1;
+  headers[5]! ^= 1;
   expect(openContent(KEY, "event", { ...sealed, headers: headers.toString("base64") })).toBeUndefined();
   expect(openContent(KEY, "another", sealed)).toBeUndefined();
   expect(openContent(newDataKey("2026-11"), "event", sealed)).toBeUndefined();
   expect(openContent({ ...KEY, id: "2026-12" }, "event", sealed)).toBeUndefined();
+  // a byte that goes from the headers to the body
+  const longer = {
+    body: Buffer.concat([sealed.body.subarray(0, 13), headers.subarray(-1), sealed.body.subarray(13)]),
+    headers: Buffer.from(sealed.headers, "base64").subarray(0, -1).toString("base64"),
+  };
+  expect(openContent(KEY, "event", longer)).toBeUndefined();
   // headers in the place of the body
   const swapped = { body: Buffer.from(sealed.headers, "base64"), headers: sealed.body.toString("base64") };
   expect(openContent(KEY, "event", swapped)).toBeUndefined();

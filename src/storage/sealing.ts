@@ -22,27 +22,27 @@ const KEY_BYTES = 32;
 /** The first byte of everything sealed: tells the form, should there ever be another, and no JSON begins with it. */
 const FORM = Buffer.from([1]);
 
-/** Seals the content of an event: readable only with the data key, and only as the content of this event. */
+/**
+ * Seals the content of an event: readable only with the data key, and only as the content of this event. Body and headers
+ * are encrypted in one go, which costs half as much; the body carries nonce and tag for both.
+ */
 export function sealContent(dataKey: DataKey, event: string, { body, headers }: Content): Content {
-  const keys = keysOf(dataKey, event);
+  const first = Buffer.from(headers);
+  const sealed = encrypt(keyOf(dataKey, event), [first, body], boundToEvent(dataKey, event, first.length));
+  const start = FORM.length + NONCE_BYTES;
   return {
-    body: encrypt(keys.body, body, boundTo("body", event, dataKey.id)),
-    headers: encrypt(keys.headers, Buffer.from(headers), boundTo("headers", event, dataKey.id)).toString(
-      "base64",
-    ),
+    body: Buffer.concat([sealed.subarray(0, start), sealed.subarray(start + first.length)]),
+    headers: sealed.toString("base64", start, start + first.length),
   };
 }
 
 /** Opens what sealContent has sealed; undefined where it was changed since, or belongs to another event. */
 export function openContent(dataKey: DataKey, event: string, sealed: Content): Content | undefined {
-  const keys = keysOf(dataKey, event);
-  const body = decrypt(keys.body, sealed.body, boundTo("body", event, dataKey.id));
-  const headers = decrypt(
-    keys.headers,
-    Buffer.from(sealed.headers, "base64"),
-    boundTo("headers", event, dataKey.id),
-  );
-  return body && headers && { body, headers: headers.toString() };
+  const first = Buffer.from(sealed.headers, "base64");
+  const start = FORM.length + NONCE_BYTES;
+  const whole = Buffer.concat([sealed.body.subarray(0, start), first, sealed.body.subarray(start)]);
+  const plain = decrypt(keyOf(dataKey, event), whole, boundToEvent(dataKey, event, first.length));
+  return plain && { body: plain.subarray(first.length), headers: plain.toString("utf8", 0, first.length) };
 }
 
 /** A new data key. */
@@ -52,7 +52,7 @@ export function newDataKey(id: string): DataKey {
 
 /** Seals a data key under a master key. */
 export function wrapKey(master: MasterKey, { id, key }: DataKey): Buffer {
-  return encrypt(master.key, key, boundTo("data key", id, master.name));
+  return encrypt(master.key, [key], boundTo("data key", id, master.name));
 }
 
 /** Opens a data key; undefined where the master key is not the one that sealed it. */
@@ -62,23 +62,28 @@ export function unwrapKey(master: MasterKey, id: string, wrapped: Buffer): DataK
 }
 
 /**
- * Each event has keys of its own, derived from the data key: random nonces under one key would be safe for some billion
+ * Each event has a key of its own, derived from the data key: random nonces under one key would be safe for some billion
  * events only.
  */
-function keysOf({ key }: DataKey, event: string): { readonly body: Buffer; readonly headers: Buffer } {
-  const derived = createHmac("sha512", key).update(event).digest();
-  return { body: derived.subarray(0, KEY_BYTES), headers: derived.subarray(KEY_BYTES) };
+function keyOf({ key }: DataKey, event: string): Buffer {
+  return createHmac("sha256", key).update(event).digest();
+}
+
+/** The place where the headers end and the body begins is bound too: bytes cannot go from one to the other. */
+function boundToEvent({ id }: DataKey, event: string, headersBytes: number): Buffer {
+  return boundTo("body", event, id, String(headersBytes));
 }
 
 /** What is authenticated with the ciphertext: rows that change places cannot be opened. */
-function boundTo(what: string, ...ids: readonly string[]): Buffer {
-  return Buffer.from(["ukemi", what, ...ids].join("\u0000"));
+function boundTo(what: string, ...facts: readonly string[]): Buffer {
+  return Buffer.from(["ukemi", what, ...facts].join("\u0000"));
 }
 
-function encrypt(key: Buffer, plain: Buffer, bound: Buffer): Buffer {
+function encrypt(key: Buffer, plain: readonly Buffer[], bound: Buffer): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(bound);
-  return Buffer.concat([FORM, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  const parts = plain.map((part) => cipher.update(part));
+  return Buffer.concat([FORM, nonce, ...parts, cipher.final(), cipher.getAuthTag()]);
 }
 
 function decrypt(key: Buffer, sealed: Buffer, bound: Buffer): Buffer | undefined {

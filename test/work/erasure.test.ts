@@ -1,7 +1,8 @@
 // Erasing one subject: nothing personal is left in any table, and everything that was done is still known.
 import { expect, test } from "vitest";
 import { storeEvents, type NewEvent } from "../../src/storage/events.ts";
-import type { Pool } from "../../src/storage/postgres.ts";
+import { eraseBodies } from "../../src/storage/erasure.ts";
+import { transaction, type Pool, type Queryable } from "../../src/storage/postgres.ts";
 import { tablesWith } from "../support/canary.ts";
 import { createDatabase } from "../support/database.ts";
 import {
@@ -260,6 +261,34 @@ test("leaves what a handler is at work on, and takes it when it has ended", asyn
   expect(await readOutcomes(pool)).toEqual({ evt_done: "success", evt_runs: "success" });
   expect(await bodies.erase({ ref: CUSTOMER }, MANDATE)).toMatchObject({ events: 1, left_running: 0 });
   expect(await tablesWith(pool, CANARY)).toEqual([]);
+});
+
+test("a job that is about to be cancelled cannot be claimed meanwhile", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url);
+  const runs: string[] = [];
+  ukemi.on("stripe", "payment_intent.succeeded", ({ event }) => void runs.push(event.id));
+  await ukemi.start();
+  await storeHers(url, ["evt_hers"]);
+  const { id } = (await pool.query<{ id: string }>("select id from ukemi.events")).rows[0]!;
+  await transaction(pool, async (client) => {
+    await client.query("set local idle_in_transaction_session_timeout = 0");
+    const query = async (text: string, values?: unknown[]) => {
+      if (text.includes("insert into ukemi.erasures")) {
+        // the states of the jobs are known: now a worker comes along
+        await ukemi.work();
+        await storeElsewhere(url, ["evt_other"]);
+        await until(() => runs.includes("evt_other"), "the worker to be at work");
+      }
+      return client.query(text, values);
+    };
+    const erasing = { ...MANDATE, subject: CUSTOMER, includeUnfinished: true };
+    const erased = await eraseBodies({ query } as Queryable, [id], erasing);
+    expect(erased).toMatchObject({ events: 1, bodies: 1, cancelled: 1, leftRunning: 0 });
+  });
+  await untilDrained(pool);
+  expect(runs).toEqual(["evt_other"]);
+  expect((await readJobs(pool)).map((job) => job.state)).toEqual(["cancelled", "done"]);
 });
 
 test("cancels unfinished jobs with the erasure, and lets the next of their key run", async () => {
