@@ -16,12 +16,12 @@ interface JobAlert {
 }
 
 /** A job waits because this process has no key for its event's body. Told once for each data key. */
-export interface BodySealedAlert extends JobAlert {
+interface BodySealedAlert extends JobAlert {
   readonly kind: "body_sealed";
 }
 
 /** A dead letter: a job gave up. */
-export interface DeadLetterAlert extends JobAlert {
+interface DeadLetterAlert extends JobAlert {
   readonly kind: "dead_letter";
   /** `exhausted`, `terminal`, `crashed` or `overdue`. */
   readonly death: string;
