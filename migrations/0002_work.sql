@@ -119,6 +119,9 @@ alter table ukemi.event_outcomes
   drop constraint event_outcomes_status,
   add constraint event_outcomes_status check (status in ('pending', 'success', 'failed', 'skipped', 'unrouted'));
 
+-- Which key a body and its headers are sealed with; null where they lie as they came.
+alter table ukemi.event_bodies add column key_id text;
+
 -- Claiming --------------------------------------------------------------------------------------------------------
 
 -- Leases up to `most` ready jobs of a queue to a worker that has these handlers. Higher priorities first; within one,
@@ -137,7 +140,7 @@ create function ukemi.claim_jobs(
     id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer,
     recoveries integer, waited_ms double precision, siblings integer, payload text,
     event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision,
-    traceparent text, body bytea, headers text
+    traceparent text, body bytea, headers text, key_id text
   )
   language plpgsql
   rows 20
@@ -264,7 +267,7 @@ begin
       p.payload,
       e.id, e.source, e.account, e.livemode, e.event_id, e.type,
       extract(epoch from e.received_at)::double precision * 1000,
-      e.traceparent, b.body, b.headers
+      e.traceparent, b.body, b.headers, b.key_id
     from claimed j
     left join ukemi.events e on e.id = j.event
     left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at

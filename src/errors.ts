@@ -101,6 +101,13 @@ export const catalogue = {
     retryable: false,
     remedy: "Send smaller headers.",
   },
+  body_needed: {
+    status: 409,
+    title: "Jobs still need this body",
+    retryable: false,
+    remedy:
+      "Let them finish, replay or drop the dead ones, or ask for the erasure of bodies that are still needed too.",
+  },
   internal: {
     status: 500,
     title: "A fault in Ukemi",
@@ -112,6 +119,19 @@ export const catalogue = {
     title: "The event could not be processed",
     retryable: true,
     remedy: "Send it again: nothing was stored. The handler's error is in the server's log.",
+  },
+  body_altered: {
+    status: 500,
+    title: "A stored body was changed",
+    retryable: false,
+    remedy:
+      "Find out who writes to ukemi.event_bodies, restore the row from a backup, then replay the dead letter.",
+  },
+  body_sealed: {
+    status: 503,
+    title: "A sealed body cannot be opened",
+    retryable: true,
+    remedy: "Add the master key that the message names to UKEMI_BODY_KEYS (bodyKeys), and start again.",
   },
   store_unavailable: {
     status: 503,

@@ -1,4 +1,5 @@
 // Every option once: what it means, its unit, its default, its flag and its environment variable.
+import { faultsOfBodyKeys } from "./body-keys.ts";
 import { UkemiError } from "./errors.ts";
 
 /** What values an option takes, from text and from code. */
@@ -7,6 +8,8 @@ interface Kind<T> {
   readonly accepts: (value: unknown) => value is T;
   /** Completes the sentence "PORT …". */
   readonly expected: string;
+  /** Every fault of a value that is not accepted, in place of `expected`. None of them quotes the value. */
+  readonly faults?: (value: unknown) => readonly string[];
 }
 
 /** How one option is declared. */
@@ -41,6 +44,13 @@ const LIST: Kind<readonly string[]> = {
   parse: (text) => text.split(",").flatMap((item) => item.trim() || []),
   accepts: (value): value is string[] => Array.isArray(value) && value.every((item) => TEXT.accepts(item)),
   expected: "must be a list of texts",
+};
+
+const BODY_KEYS: Kind<readonly string[]> = {
+  parse: LIST.parse,
+  accepts: (value): value is string[] => faultsOfBodyKeys(value).length === 0,
+  expected: "must be a list of texts of the form name:key",
+  faults: faultsOfBodyKeys,
 };
 
 const FLAG: Kind<boolean> = {
@@ -129,6 +139,12 @@ export const OPTIONS = {
     default: [],
     env: "UKEMI_TRUSTED_PROXIES",
     flag: "trusted-proxies",
+  }),
+  bodyKeys: option(BODY_KEYS, {
+    text: "Master keys under which bodies and their headers are encrypted at rest: name:key, the key being 32 bytes in base64, separated by commas. The first is used for new keys, all of them open; `plain` in the first place stores new bodies as they come. Unset: bodies are stored as they come.",
+    default: [],
+    env: "UKEMI_BODY_KEYS",
+    secret: true,
   }),
   bodyBytesMax: option(whole(1, 64 * 1024 * 1024), {
     text: "Largest body of a webhook, in bytes; more is answered with 413.",
@@ -281,7 +297,7 @@ export function readSettings(
       origin
     ];
     // the value itself is not quoted: it may be a secret
-    if (!declaration.accepts(value)) faults.push(`${label} ${declaration.expected}.`);
+    if (!declaration.accepts(value)) faults.push(...faultsOf(declaration, value, label ?? name));
   }
   if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
   return { settings: values as Settings, origins: origins as Record<OptionName, Origin> };
@@ -291,9 +307,14 @@ export function readSettings(
 export function checkSettings(settings: Settings): void {
   const faults = OPTION_NAMES.flatMap((name) => {
     const declaration: Declaration<unknown> = OPTIONS[name];
-    return declaration.accepts(settings[name]) ? [] : [`${name} ${declaration.expected}.`];
+    return declaration.accepts(settings[name]) ? [] : faultsOf(declaration, settings[name], name);
   });
   if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
+}
+
+/** One sentence for each fault of a value. */
+function faultsOf({ faults, expected }: Declaration<unknown>, value: unknown, label: string): string[] {
+  return (faults?.(value) ?? [expected]).map((fault) => `${label} ${fault}.`);
 }
 
 /** How a value that is not set is shown. */

@@ -23,12 +23,13 @@ import type { Source } from "./sources/source.ts";
 import type { SqlClient } from "./storage/enqueue.ts";
 import { storeEvents, type NewEvent, type StoredBatch } from "./storage/events.ts";
 import { describeFault } from "./storage/faults.ts";
+import type { Keyring } from "./storage/keyring.ts";
 import { createStoreKeeper } from "./storage/keeper.ts";
 import type { Tell } from "./storage/news.ts";
 import type { Store } from "./storage/open.ts";
 import type { HandlerTransaction } from "./storage/handler-transaction.ts";
 import { connect, type Connection } from "./storage/postgres.ts";
-import { keepRejections } from "./storage/rejections.ts";
+import { keepRejections, withoutContent } from "./storage/rejections.ts";
 import { VERSION } from "./version.ts";
 import type { EventHandler, TaskHandler } from "./work/context.ts";
 import type { EventHandlerOptions, HandlerOptions } from "./work/handler.ts";
@@ -144,12 +145,12 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     deadlineMs: settings.commitDeadlineMs,
     batchBytesMax: BATCH_BYTES_MAX,
     async connect() {
-      const { url } = await keeper.open();
+      const { url, keyring } = await keeper.open();
       const connection = await connect(url, {
         connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS_MAX, settings.commitDeadlineMs),
         statementTimeoutMs: settings.commitDeadlineMs,
       });
-      return { ...connection, store: (events) => storeForWork(connection, events, work) };
+      return { ...connection, store: (events) => storeForWork(connection, events, work, keyring) };
     },
     onCommit: clock.sample,
     onFault({ fault, doing, error, failures }) {
@@ -163,8 +164,9 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   const quarantine = createQuarantine({
     ...QUARANTINE,
     async write(rejections) {
-      const { duties } = await keeper.open();
-      await keepRejections(duties, rejections, settings.rejectionRowsMax);
+      const { duties, keyring } = await keeper.open();
+      const kept = keyring.seals ? rejections.map(withoutContent) : rejections;
+      await keepRejections(duties, kept, settings.rejectionRowsMax);
     },
     onFault: (error) => logger.warn({ error: describeFault(error) }, "rejections could not be kept"),
     onDropped: metrics.rejectionsDropped,
@@ -212,7 +214,10 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
     task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
     enqueue: work.enqueue,
-    operate: createOperate({ open: async () => (await keeper.open()).pool }),
+    operate: createOperate({
+      open: async () => (await keeper.open()).pool,
+      bodyKeys: settings.bodyKeys,
+    }),
     async work() {
       await work.start();
       startRounds();
@@ -248,10 +253,11 @@ async function storeForWork(
   connection: Connection,
   events: readonly NewEvent[],
   work: Work,
+  keyring: Keyring,
 ): Promise<StoredBatch> {
   const offer = work.offer();
   try {
-    const stored = await storeEvents(connection, events, offer);
+    const stored = await storeEvents(connection, events, offer, keyring);
     offer?.accept(stored.claimed);
     work.stored(stored);
     return stored;

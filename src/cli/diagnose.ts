@@ -7,6 +7,9 @@ import { UkemiError } from "../errors.ts";
 import type { Settings } from "../options.ts";
 import { fingerprint } from "../sources/signature.ts";
 import { startEmbedded } from "../storage/embedded/embedded.ts";
+import { PLAIN, readBodyKeys } from "../body-keys.ts";
+import { readDataKeys } from "../storage/data-keys.ts";
+import { sealed, unwrap } from "../storage/keyring.ts";
 import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts";
 import { explain } from "../storage/open.ts";
 import { closePool, openPool, readServerFacts, type Pool, type ServerFacts } from "../storage/postgres.ts";
@@ -97,7 +100,10 @@ function checkServer(url: string, settings: Settings): Promise<Finding[]> {
         checkDurability(facts, settings),
         checkPooler(facts, settings),
         checkClock(skewMs),
-        ...(await attempt("schema", () => checkSchema(pool))),
+        ...(await attempt("schema", async () => [
+          ...(await checkSchema(pool)),
+          await checkBodies(pool, settings),
+        ])),
       ];
     } finally {
       await closePool(pool);
@@ -181,6 +187,26 @@ async function checkSchema(pool: Pool): Promise<Finding[]> {
     );
   }
   return findings;
+}
+
+/** Whether every data key can be opened: a server or a worker would refuse to start. */
+async function checkBodies(pool: Pool, { bodyKeys }: Settings): Promise<Finding> {
+  const masters = readBodyKeys(bodyKeys);
+  const rows = await readDataKeys(pool);
+  const shut = rows.filter((row) => !unwrap(masters, row));
+  if (shut[0]) {
+    const { message, remedy } = sealed(masters, shut[0]);
+    return bad(
+      "bodies",
+      shut.length === 1 ? message : `${message} So it is with ${shut.length} keys.`,
+      remedy,
+    );
+  }
+  const first = bodyKeys[0] === PLAIN ? undefined : masters[0];
+  if (!first) return ok("bodies", "new ones are stored as they come");
+  const old = rows.filter((row) => row.wrapped_by !== first.name).length;
+  const others = old === 0 ? "" : `; ${old} older data keys still need another master key`;
+  return ok("bodies", `sealed, with data keys under the master key ${first.name}${others}`);
 }
 
 async function checkDirectUrl(settings: Settings): Promise<Finding[]> {

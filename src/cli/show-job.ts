@@ -14,7 +14,7 @@ export function describeJob(job: JobDetail): string {
     ["event", job.event_id === null ? null : `${job.event_id}  ${job.type} from ${job.source}`],
     ["received", job.received_at === null ? null : `${showTime(job.received_at)}  as ${job.event}`],
     ["request", job.request_id],
-    ["body", job.has_body ? null : "gone: it can be dropped, not replayed"],
+    ["body", job.has_body ? null : `${goneHow(job)}: it can be dropped, not replayed`],
     ["tenant", job.tenant],
     ...job.refs.map((ref): [string, string] => ["ref", `${ref.kind} ${ref.id}`]),
     ["outcome", outcomeOf(job)],
@@ -115,4 +115,8 @@ export function endOf({ outcome, duration_ms }: Attempt): string {
     case "crashed":
       return "crashed";
   }
+}
+
+function goneHow({ body_erased_at: at }: JobDetail): string {
+  return at === null ? "gone" : `erased on ${showTime(new Date(at))}`;
 }

@@ -37,7 +37,7 @@ export async function withApi<T>(command: Command, work: (api: Client) => Promis
       const token = process.env.UKEMI_TOKEN || undefined;
       return await work(createClient({ url, token, timeoutMs: CALL_TIMEOUT_MS }));
     }
-    return await withStore(command, (pool) => work(clientOf(pool)));
+    return await withStore(command, (pool, settings) => work(clientOf(pool, settings)));
   } catch (error) {
     throw asUsage(error);
   }
@@ -57,9 +57,9 @@ function urlOf(command: Command): string | undefined {
 }
 
 /** The API in this very process, for whoever may open the database. */
-function clientOf(pool: Pool): Client {
+function clientOf(pool: Pool, { bodyKeys }: Settings): Client {
   const open = () => Promise.resolve(pool);
-  const operate = createOperate({ open, readTimeoutMs: READ_TIMEOUT_MS });
+  const operate = createOperate({ open, readTimeoutMs: READ_TIMEOUT_MS, bodyKeys });
   const api = createApi({ operate, open, tell: () => {} });
   const caller = { actor: actor(), scope: "admin" } as const;
   return createClient({
@@ -70,7 +70,10 @@ function clientOf(pool: Pool): Client {
 }
 
 /** Runs the work on the store of the command's settings: the given database, or the embedded one, which a server may be using. */
-export async function withStore<T>(command: Command, work: (pool: Pool) => Promise<T>): Promise<T> {
+export async function withStore<T>(
+  command: Command,
+  work: (pool: Pool, settings: Settings) => Promise<T>,
+): Promise<T> {
   const settings = await readStore(command);
   const embedded = settings.database === undefined ? await startFound(settings) : undefined;
   const pool = openPool(embedded?.url ?? settings.database!, {
@@ -80,7 +83,7 @@ export async function withStore<T>(command: Command, work: (pool: Pool) => Promi
   });
   try {
     requireSchema(await readSchema(pool), await readMigrations());
-    return await work(pool);
+    return await work(pool, settings);
   } catch (error) {
     throw error instanceof ApiError ? error : explain(error);
   } finally {

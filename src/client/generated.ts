@@ -87,8 +87,10 @@ export interface EventDetail {
   readonly body_bytes: number;
   readonly outcome: Outcome | null;
   readonly jobs: readonly JobOfEvent[];
-  /** Whether the body is there. */
-  readonly body_state: "kept" | "gone";
+  /** pruned is what retention did, erased what an operator did. */
+  readonly body_state: "kept" | "pruned" | "erased";
+  readonly body_erased_at: string | null;
+  readonly data_key: string | null;
   readonly body: string | null;
   readonly body_encoding: "utf8" | "base64" | null;
   /** True where only the beginning is shown: the whole is at /events/{id}/body. */
@@ -174,8 +176,9 @@ export interface JobDetail {
   readonly finished_at: string | null;
   readonly received_at: string | null;
   readonly request_id: string | null;
-  /** False where the event's body is gone: it cannot be replayed. */
+  /** False where the event's body was pruned or erased: it cannot be replayed. */
   readonly has_body: boolean;
+  readonly body_erased_at: string | null;
   readonly outcome: Outcome | null;
   readonly tries: readonly Attempt[];
   readonly acts: readonly Act[];
@@ -247,7 +250,7 @@ export interface PreviewGroup {
 }
 export interface Skip {
   readonly id: number;
-  readonly reason: "unknown" | "not_dead" | "died_again" | "no_body";
+  readonly reason: "unknown" | "not_dead" | "died_again" | "no_body" | "erased";
 }
 export interface DeadChange {
   readonly dry_run: boolean;

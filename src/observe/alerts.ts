@@ -2,20 +2,36 @@
 import { keepError } from "../work/kept-error.ts";
 import type { Logger } from "./log.ts";
 
-/** A dead letter: a job gave up. Carries no content of the event, and no error text that was not redacted. */
-export interface Alert {
-  readonly kind: "dead_letter";
+/** What a person should know at once. Carries no content of an event, and no error text that was not redacted. */
+export type Alert = DeadLetterAlert | BodySealedAlert;
+
+interface JobAlert {
   readonly job: string;
   readonly handler: string;
   readonly queue: string;
   /** The sender's id of the event; null for tasks. */
   readonly eventId: string | null;
   readonly tenant: string | null;
+  readonly message: string;
+}
+
+/** A job waits because this process has no key for its event's body. Told once for each data key. */
+interface BodySealedAlert extends JobAlert {
+  readonly kind: "body_sealed";
+}
+
+/** A dead letter: a job gave up. */
+interface DeadLetterAlert extends JobAlert {
+  readonly kind: "dead_letter";
   /** `exhausted`, `terminal`, `crashed` or `overdue`. */
   readonly death: string;
   readonly errorClass: string;
-  readonly message: string;
 }
+
+const TITLES = {
+  dead_letter: "dead letter",
+  body_sealed: "a sealed body cannot be opened",
+} as const satisfies Record<Alert["kind"], string>;
 
 /** Logs the alert and calls the hook; what the hook throws is logged, and hurts nobody. */
 export function createAlerts(
@@ -31,11 +47,10 @@ export function createAlerts(
         queue: alert.queue,
         event_id: alert.eventId ?? undefined,
         tenant: alert.tenant ?? undefined,
-        death: alert.death,
-        error_class: alert.errorClass,
+        ...(alert.kind === "dead_letter" ? { death: alert.death, error_class: alert.errorClass } : {}),
         error_message: alert.message,
       },
-      "dead letter",
+      TITLES[alert.kind],
     );
     if (!hook) return;
     // a hook that throws at once and one that rejects are the same mistake

@@ -1,14 +1,19 @@
 // Stored events in an operator's hands: look for them, read one whole.
 import { listEvents, type EventFilter, type ListedEvent } from "../storage/event-list.ts";
-import { readBody, showEvent, type StoredEvent } from "../storage/event-show.ts";
+import type { ShownBody } from "../storage/bodies.ts";
+import { showEvent, type StoredEvent } from "../storage/event-show.ts";
 import { pageOf, type Page } from "../storage/conditions.ts";
+import type { Bodies } from "./bodies.ts";
 import type { Read } from "./dead.ts";
 import { readPage, type PageRequest } from "./page.ts";
 
 /** An event with its body. */
 export interface ShownEvent extends StoredEvent {
-  /** Whether the body is there. */
-  readonly body_state: "kept" | "gone";
+  /** `pruned` is what retention did, `erased` what an operator did. */
+  readonly body_state: ShownBody["state"];
+  readonly body_erased_at: Date | null;
+  /** The data key that the body is sealed with; null where it lies as it came. */
+  readonly data_key: string | null;
   /** As text where it is UTF-8, else as base64; null where it is gone. */
   readonly body: string | null;
   readonly body_encoding: "utf8" | "base64" | null;
@@ -32,7 +37,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** More of a body would not be read by a person. */
 const SHOWN_BYTES = 1024 * 1024;
 
-export function createEventReader(read: Read): EventReader {
+export function createEventReader(read: Read, bodies: Bodies): EventReader {
   return {
     async list(filter = {}, page = {}) {
       const { limit, before } = readPage(page, UUID);
@@ -40,34 +45,32 @@ export function createEventReader(read: Read): EventReader {
       const rows = await read((client) => listEvents(client, wanted));
       return pageOf(rows, limit, (event) => event.id);
     },
-    show: (id, tenants) =>
-      read(async (client) => {
-        const event = await showEvent(client, id, tenants);
-        if (!event) return undefined;
-        const stored = await readBody(client, event.id);
-        return { ...event, ...shownBody(stored?.body), headers: stored ? headersOf(stored.headers) : null };
-      }),
-    body: (id, tenants) =>
-      read(async (client) => {
-        const event = await showEvent(client, id, tenants);
-        return event && (await readBody(client, event.id))?.body;
-      }),
+    async show(id, tenants) {
+      const event = await read((client) => showEvent(client, id, tenants));
+      const body = event && (await bodies.show(event.id));
+      return body && { ...event, ...describeBody(body) };
+    },
+    async body(id, tenants) {
+      const body = await bodies.show(id, { ...(tenants && { tenants }) });
+      return body?.body_base64 == null ? undefined : Buffer.from(body.body_base64, "base64");
+    },
   };
 }
 
-function shownBody(
-  body: Buffer | undefined,
-): Pick<ShownEvent, "body_state" | "body" | "body_encoding" | "body_cut"> {
-  if (!body) return { body_state: "gone", body: null, body_encoding: null, body_cut: false };
-  const isCut = body.length > SHOWN_BYTES;
-  const part = body.subarray(0, SHOWN_BYTES);
-  const text = isCut ? part.toString("utf8") : textOf(part);
-  return {
-    body_state: "kept",
-    body: text ?? part.toString("base64"),
-    body_encoding: text === undefined ? "base64" : "utf8",
-    body_cut: isCut,
-  };
+type BodyFacts = Omit<ShownEvent, keyof StoredEvent>;
+
+function describeBody({ state, erased_at, data_key, headers, body_base64 }: ShownBody): BodyFacts {
+  const facts = { body_state: state, body_erased_at: erased_at, data_key, headers };
+  if (body_base64 === null) return { ...facts, body: null, body_encoding: null, body_cut: false };
+  const bytes = Buffer.from(body_base64, "base64");
+  const isCut = bytes.length > SHOWN_BYTES;
+  const part = bytes.subarray(0, SHOWN_BYTES);
+  const text = isCut ? part.toString() : textOf(part);
+  const shown =
+    text === undefined
+      ? { body: body_base64, body_encoding: "base64" as const }
+      : { body: text, body_encoding: "utf8" as const };
+  return { ...facts, ...shown, body_cut: isCut };
 }
 
 /** Undefined where the bytes are not UTF-8: shown as text they would be other bytes. */
@@ -78,5 +81,3 @@ function textOf(bytes: Buffer): string | undefined {
     return undefined;
   }
 }
-
-const headersOf = (text: string) => JSON.parse(text) as Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
 import { readWithin, type Pool } from "../storage/postgres.ts";
+import { createBodies, type Bodies } from "./bodies.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
 import { createEventReader, type EventReader } from "./events.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
@@ -29,6 +30,7 @@ export interface Operate {
   readonly rejections: Rejections;
   readonly audit: Audit;
   readonly tokens: Tokens;
+  readonly bodies: Bodies;
 }
 
 /** How the hands reach the store. */
@@ -37,18 +39,21 @@ export interface OperateOptions {
   readonly open: () => Promise<Pool>;
   /** After so many milliseconds the server gives a read up. @default 5000 */
   readonly readTimeoutMs?: number;
+  /** The option bodyKeys: what opens sealed bodies. @default none */
+  readonly bodyKeys?: readonly string[];
 }
 
 const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
-export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS }: OperateOptions): Operate {
+export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys }: OperateOptions): Operate {
   const read: Read = async (work) => {
     const surrounding = surroundingClient();
     return surrounding ? work(surrounding) : readWithin(await open(), readTimeoutMs, work);
   };
+  const bodies = createBodies(open, read, bodyKeys);
   return {
-    events: { ...createEventReader(read), ...createStoredEvents(open, read) },
+    events: { ...createEventReader(read, bodies), ...createStoredEvents(open, read) },
     jobs: createJobs(read),
     dead: createDeadLetters(open, read),
     queues: createQueues(open, read),
@@ -57,5 +62,6 @@ export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS }: Operate
     rejections: createRejections(read),
     audit: createAudit(read),
     tokens: createTokens(open, read),
+    bodies,
   };
 }

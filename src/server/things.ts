@@ -116,7 +116,12 @@ export const EventDetail = thing("EventDetail", {
       tries: Many(Attempt),
     }),
   ),
-  body_state: OneOf(["kept", "gone"], "Whether the body is there."),
+  body_state: OneOf(
+    ["kept", "pruned", "erased"],
+    "pruned is what retention did, erased what an operator did.",
+  ),
+  body_erased_at: OrNull(Time),
+  data_key: OrNull(text("The data key that the body is sealed with.")),
   body: OrNull(text("As text where it is UTF-8, else as base64.")),
   body_encoding: OrNull(OneOf(["utf8", "base64"])),
   body_cut: Type.Boolean({
@@ -170,7 +175,10 @@ export const JobDetail = thing("JobDetail", {
   finished_at: OrNull(Time),
   received_at: OrNull(Time),
   request_id: OrNull(Type.String()),
-  has_body: Type.Boolean({ description: "False where the event's body is gone: it cannot be replayed." }),
+  has_body: Type.Boolean({
+    description: "False where the event's body was pruned or erased: it cannot be replayed.",
+  }),
+  body_erased_at: OrNull(Time),
   outcome: OrNull(Outcome),
   tries: Many(Attempt),
   acts: Many(

@@ -1,4 +1,6 @@
 // Claiming: a worker leases jobs that are ready, with everything their handlers need to know.
+import { UkemiError } from "../errors.ts";
+import { createKeyring, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** What a lease is known by: whoever holds another token for the job changes nothing. */
@@ -18,10 +20,12 @@ export interface JobEvent {
   readonly type: string;
   readonly receivedAt: Date;
   readonly traceparent: string | null;
-  /** The raw bytes; null where retention has removed them. */
+  /** The raw bytes; null where they were pruned or erased, or cannot be opened. */
   readonly body: Buffer | null;
   /** JSON text of the headers kept. */
   readonly headers: string | null;
+  /** Why the body that is there cannot be read: `body_sealed` or `body_altered`. */
+  readonly unreadable?: UkemiError;
 }
 
 /** A job that this worker holds. */
@@ -87,10 +91,20 @@ interface ClaimedRow {
   readonly traceparent: string | null;
   readonly body: Buffer | null;
   readonly headers: string | null;
+  readonly key_id: string | null;
 }
 
-/** Leases jobs to the worker; they are its own until the lease ends, is given back, or is taken away. */
-export async function claimJobs(client: Queryable, request: ClaimRequest): Promise<Job[]> {
+const NO_KEYS = createKeyring([]);
+
+/**
+ * Leases jobs to the worker; they are its own until the lease ends, is given back, or is taken away. Sealed bodies are
+ * opened; a job whose body cannot be read says why.
+ */
+export async function claimJobs(
+  client: Queryable,
+  request: ClaimRequest,
+  keyring: Keyring = NO_KEYS,
+): Promise<Job[]> {
   const { rows } = await client.query<ClaimedRow>(CLAIM, [
     request.queue,
     request.handlers,
@@ -101,10 +115,28 @@ export async function claimJobs(client: Queryable, request: ClaimRequest): Promi
     request.token,
     request.leaseMs,
   ]);
-  return rows.map((row) => toJob(row, request.token));
+  const jobs: Job[] = [];
+  for (const row of rows) {
+    const content = await readContent(client, row, keyring);
+    jobs.push(toJob(row, request.token, content));
+  }
+  return jobs;
 }
 
-function toJob(row: ClaimedRow, token: string): Job {
+type EventContent = Pick<JobEvent, "body" | "headers" | "unreadable">;
+
+async function readContent(client: Queryable, row: ClaimedRow, keyring: Keyring): Promise<EventContent> {
+  const { event, body, headers, key_id: keyId } = row;
+  if (event === null || body === null || headers === null) return { body: null, headers: null };
+  try {
+    return await keyring.open(client, event, { body, headers, keyId });
+  } catch (error) {
+    if (!(error instanceof UkemiError)) throw error; // the database is away: the whole claim is given back
+    return { body: null, headers: null, unreadable: error };
+  }
+}
+
+function toJob(row: ClaimedRow, token: string, content: EventContent): Job {
   return {
     id: row.id,
     token,
@@ -119,11 +151,11 @@ function toJob(row: ClaimedRow, token: string): Job {
     waitedMs: row.waited_ms,
     payload: row.payload,
     siblings: row.siblings,
-    event: row.event === null ? undefined : toEvent(row, row.event),
+    event: row.event === null ? undefined : { ...toEvent(row, row.event), ...content },
   };
 }
 
-function toEvent(row: ClaimedRow, id: string): JobEvent {
+function toEvent(row: ClaimedRow, id: string): Omit<JobEvent, keyof EventContent> {
   return {
     id,
     source: row.source,
@@ -133,8 +165,6 @@ function toEvent(row: ClaimedRow, id: string): JobEvent {
     type: row.type,
     receivedAt: new Date(row.received_ms),
     traceparent: row.traceparent,
-    body: row.body,
-    headers: row.headers,
   };
 }
 

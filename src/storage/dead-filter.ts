@@ -69,6 +69,9 @@ export const BODY_GONE = `(
   and not exists (select from ukemi.event_bodies b where b.event = e.id and b.received_at = e.received_at)
 )`;
 
+/** When the body of the event `e` was erased; null where it was not. */
+export const ERASED_AT = "(select x.erased_at from ukemi.erasures x where x.event = e.id)";
+
 /** The refs of the event `e` as JSON. */
 export const REFS = `
 coalesce((

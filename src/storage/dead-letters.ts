@@ -1,7 +1,7 @@
 // Reading dead letters: lists with filters and a cursor, groups by error class, and one with all that was tried.
-import { REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
 import type { EventStatus } from "./event-list.ts";
 import type { JobState } from "./job-list.ts";
+import { ERASED_AT, REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** A business id found in an event. */
@@ -183,8 +183,10 @@ export interface ShownJob extends Omit<DeadLetter, "died_at"> {
   readonly finished_at: Date | null;
   readonly received_at: Date | null;
   readonly request_id: string | null;
-  /** False where retention has removed the event's body: it cannot be replayed. */
+  /** False where the event's body was pruned or erased: it cannot be replayed. */
   readonly has_body: boolean;
+  /** When an operator erased it; null where none did. */
+  readonly body_erased_at: string | null;
   /** What became of the event, with our own ids. */
   readonly outcome: {
     readonly status: EventStatus;
@@ -203,6 +205,7 @@ const SHOW = `
 select ${FACTS}, j.state, j.max_attempts, to_json(j.finished_at) as finished_at, to_json(e.received_at) as received_at, e.request_id,
   e.id is null
     or exists (select from ukemi.event_bodies b where b.event = e.id and b.received_at = e.received_at) as has_body,
+  to_json(${ERASED_AT}) as body_erased_at,
   (
     select json_build_object('status', o.status, 'error_message', o.error_message, 'processed_at', o.processed_at,
       'billing_id', o.billing_id, 'office_id', o.office_id)

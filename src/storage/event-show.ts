@@ -39,12 +39,6 @@ export interface StoredEvent extends Omit<ListedEvent, "jobs"> {
   readonly jobs: readonly JobOfEvent[];
 }
 
-/** The raw bytes and the headers, as they came. */
-export interface StoredBody {
-  readonly body: Buffer;
-  readonly headers: string;
-}
-
 const REST = `
 select e.request_id, e.traceparent, e.secret_fingerprint, encode(e.body_sha256, 'hex') as body_sha256, e.body_bytes,
   (
@@ -79,16 +73,4 @@ export async function showEvent(
   if (!event) return undefined;
   const { rows } = await client.query<Omit<StoredEvent, keyof Omit<ListedEvent, "jobs">>>(REST, [event.id]);
   return { ...event, ...rows[0]! };
-}
-
-/** The body of an event; undefined where it is gone. */
-export async function readBody(client: Queryable, event: string): Promise<StoredBody | undefined> {
-  const { rows } = await client.query<StoredBody>(
-    `select b.body, b.headers
-     from ukemi.events e
-     join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
-     where e.id = $1`,
-    [event],
-  );
-  return rows[0];
 }

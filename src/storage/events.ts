@@ -2,6 +2,7 @@
 import { boolArray, byteaArray, intArray, textArray, timestamptzArray, uuidArray } from "./arrays.ts";
 import type { Job, JobEvent } from "./claim.ts";
 import type { JobKey } from "./due.ts";
+import type { Keyring, StoredContent } from "./keyring.ts";
 import type { Connection } from "./postgres.ts";
 import { REVIVABLE, reviveJobs } from "./revive.ts";
 
@@ -104,8 +105,8 @@ stored as (
   returning id, received_at
 ),
 bodies as (
-  insert into ukemi.event_bodies (event, received_at, body, headers)
-  select id, received_at, body, headers
+  insert into ukemi.event_bodies (event, received_at, body, headers, key_id)
+  select id, received_at, body, headers, $28::text
   from stored join arrived using (id)
 ),
 refs as (
@@ -206,19 +207,25 @@ type RoutedRow = [
 /**
  * Stores a batch in one statement, which is its own transaction unless one is open: when this returns, it is committed.
  * An id that was stored before (also by another process) comes back as a duplicate. The same event stored again
- * under the id it already has is not a duplicate: that is how an unknown commit is resolved.
+ * under the id it already has is not a duplicate: that is how an unknown commit is resolved. Without a keyring bodies are
+ * stored as they came.
  */
 export async function storeEvents(
   connection: Pick<Connection, "query" | "pooled">,
   batch: readonly NewEvent[],
   offer?: SlotOffer,
+  keyring?: Keyring,
 ): Promise<StoredBatch> {
   const unique = new Map(batch.toReversed().map((event) => [identityOf(event), event]));
   const events = [...unique.values()].toReversed(); // in the order of arrival
+  // sealed in one go: the key is the same for all of them
+  const contents = events.map(({ id, body, headers }): StoredContent =>
+    keyring ? keyring.seal(id, { body, headers }) : { body, headers, keyId: null },
+  );
   const { rows } = await connection.query<{ now_ms: string; stored: string[]; routed: RoutedRow[] }>({
     ...(connection.pooled ? {} : { name: "store events" }),
     text: INSERT,
-    values: [...columns(events), ...offerColumns(offer)],
+    values: [...columns(events, contents), ...offerColumns(offer), contents[0]?.keyId ?? null],
   });
   const { now_ms, stored, routed } = rows[0]!;
   const storedIds = new Set(stored);
@@ -359,7 +366,7 @@ function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "e
   return [event.source, event.account, event.livemode, event.eventId].join("\u0000");
 }
 
-function columns(events: readonly NewEvent[]): Buffer[] {
+function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Buffer[] {
   const refs = events.flatMap((event) => event.refs.map((ref) => ({ event: event.id, ...ref })));
   return [
     uuidArray(events.map((event) => event.id)),
@@ -375,8 +382,8 @@ function columns(events: readonly NewEvent[]): Buffer[] {
     textArray(events.map((event) => event.traceparent)),
     byteaArray(events.map((event) => event.bodySha256)),
     intArray(events.map((event) => event.body.length)),
-    byteaArray(events.map((event) => event.body)),
-    textArray(events.map((event) => event.headers)),
+    byteaArray(contents.map((content) => content.body)),
+    textArray(contents.map((content) => content.headers)),
     textArray(events.map((event) => event.skip)),
     uuidArray(refs.map((ref) => ref.event)),
     textArray(refs.map((ref) => ref.kind)),

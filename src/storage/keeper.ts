@@ -34,14 +34,15 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
     return store;
   }
 
-  /** The database's time, and the months of bodies. A fault only means that the next round tries again. */
-  async function keepUp({ duties }: Store): Promise<void> {
+  /** The database's time, the key of a new month, and the months of bodies. A fault only means that the next round tries again. */
+  async function keepUp({ duties, keyring }: Store): Promise<void> {
     let monthsDueAt = steadyMs() + MONTHS_EVERY_MS;
     for (;;) {
       await sleep(UPKEEP_MS, closing.signal);
       if (closing.signal.aborted) return;
       try {
         await sampleClock(duties, clock);
+        await keyring.renew(duties);
         if (steadyMs() < monthsDueAt) continue;
         await makeBodyMonths(duties, MONTHS_AHEAD);
         monthsDueAt = steadyMs() + MONTHS_EVERY_MS;

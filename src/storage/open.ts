@@ -3,6 +3,7 @@ import { UkemiError } from "../errors.ts";
 import type { Settings } from "../options.ts";
 import { startEmbedded } from "./embedded/embedded.ts";
 import { classifyFault, describeFault, sqlState } from "./faults.ts";
+import { createKeyring, type Keyring } from "./keyring.ts";
 import { migrate, readMigrations, readSchema, requireSchema } from "./migrate.ts";
 import type { Tell } from "./news.ts";
 import { closePool, openPool, readServerFacts, requireDurable, type Pool } from "./postgres.ts";
@@ -18,12 +19,14 @@ export interface Store {
   readonly url: string;
   /** Where sessions connect to that must not go through a transaction pooler. */
   readonly sessionUrl: string;
+  /** What seals and opens bodies. */
+  readonly keyring: Keyring;
   close(): Promise<void>;
 }
 
 export type StoreSettings = Pick<
   Settings,
-  "database" | "directUrl" | "data" | "migrate" | "allowUnsafeDurability"
+  "database" | "directUrl" | "data" | "migrate" | "allowUnsafeDurability" | "bodyKeys"
 >;
 
 /** How many months of bodies are made ahead. */
@@ -48,7 +51,9 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     await makeBodyMonths(duties, MONTHS_AHEAD).catch((error: unknown) =>
       tell("warn", "the months of bodies could not be made ahead", { error: describeFault(error) }),
     );
-    return { pool, duties, url, sessionUrl: settings.directUrl ?? url, close };
+    const keyring = createKeyring(settings.bodyKeys, tell);
+    await keyring.load(duties);
+    return { pool, duties, url, sessionUrl: settings.directUrl ?? url, keyring, close };
   } catch (error) {
     await close();
     throw explain(error);

@@ -15,6 +15,13 @@ export interface Rejection {
   readonly bodySample: Buffer;
 }
 
+/** The same without what is sealed in an event: an honest sender's request is refused too, by a wrong secret. */
+export function withoutContent(rejection: Rejection): Rejection {
+  const names = Object.keys(JSON.parse(rejection.headers) as object);
+  const headers = JSON.stringify(Object.fromEntries(names.map((name) => [name, "[not kept]"])));
+  return { ...rejection, headers, bodySample: Buffer.alloc(0) };
+}
+
 /** Keeps the rejections, and at most `rowsMax` rows in all. */
 export async function keepRejections(
   client: Queryable,

@@ -1,5 +1,5 @@
 // Changing dead letters: replayed or dropped, with the outcome of their events and the audit in one transaction.
-import { BODY_GONE, REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
+import { BODY_GONE, ERASED_AT, REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
 import { timeOfUs } from "./dead-letters.ts";
 import type { JobKey } from "./due.ts";
 import { OFFERED } from "./live-workers.ts";
@@ -78,7 +78,7 @@ export async function readMoment(client: Queryable): Promise<string> {
 }
 
 /** Why a job was left as it is. */
-export type SkipReason = "unknown" | "not_dead" | "died_again" | "no_body";
+export type SkipReason = "unknown" | "not_dead" | "died_again" | "no_body" | "erased";
 
 /** A job that was left as it is. */
 export interface Skip {
@@ -106,7 +106,7 @@ const SETTINGS =
   "select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)";
 
 const LOCK = `
-select j.id, j.event, ${BODY_GONE} as body_gone
+select j.id, j.event, ${BODY_GONE} as body_gone, ${ERASED_AT} is not null as erased
 from ukemi.jobs j
 left join ukemi.events e on e.id = j.event
 where j.id = any($1::bigint[]) and j.state = 'dead' and j.finished_at <= ${timeOfUs("$2")}
@@ -216,7 +216,9 @@ export async function replayJobs(client: Queryable, change: DeadChange): Promise
     count: able.length,
     keys: rows.flatMap(({ queue, key }) => (key === null ? [] : [{ queue, key }])),
     skips: [
-      ...locked.flatMap((row): Skip[] => (row.body_gone ? [{ id: Number(row.id), reason: "no_body" }] : [])),
+      ...locked.flatMap((row): Skip[] =>
+        row.body_gone ? [{ id: Number(row.id), reason: row.erased ? "erased" : "no_body" }] : [],
+      ),
       ...(await explainMissing(client, change, locked)),
     ],
   };
@@ -233,6 +235,7 @@ interface LockedRow {
   readonly id: string;
   readonly event: string | null;
   readonly body_gone: boolean;
+  readonly erased: boolean;
 }
 
 async function lockDead(client: Queryable, change: DeadChange): Promise<readonly LockedRow[]> {

@@ -2,8 +2,10 @@
 import { REFS } from "./dead-filter.ts";
 import type { Queryable } from "./postgres.ts";
 
-/** A dead job that a resend of its event brings back: once, and not where no retry can help. */
-export const REVIVABLE = "j.state = 'dead' and j.death <> 'terminal' and j.revivals = 0";
+/** A dead job that a resend of its event brings back: once, and not where no retry can help or its body was erased. */
+export const REVIVABLE = `
+  j.state = 'dead' and j.death <> 'terminal' and j.revivals = 0
+  and not exists (select from ukemi.erasures x where x.event = j.event)`;
 
 const REVIVE = `
 with revived as (

@@ -1,6 +1,7 @@
 // One try at a job, from its claim to its settlement: run the handler → commit it with its completion, or say why not.
 import { crashPoint } from "../crash-point.ts";
 import { steadyMs } from "../clock.ts";
+import type { UkemiError } from "../errors.ts";
 import type { Job } from "../storage/claim.ts";
 import { classifyFault } from "../storage/faults.ts";
 import {
@@ -13,7 +14,7 @@ import {
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { giveBack, holdsLease, type Return } from "../storage/give-back.ts";
 import { JOB_SETTING, jobSetting, LeaseLost, settleDone, type RunSql, type Try } from "../storage/settle.ts";
-import { settleFailed, type Death, type KeptError } from "../storage/settle-failed.ts";
+import { settleFailed, type Death, type Failure, type KeptError } from "../storage/settle-failed.ts";
 import type { Completions } from "./completions.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
@@ -54,6 +55,9 @@ const COMMIT_MS = 10_000;
 /** How long a job waits after the database failed its handler. */
 const INFRASTRUCTURE_PAUSE_MS = 1000;
 
+/** How long a job waits whose body this process has no key for. */
+const SEALED_PAUSE_MS = 10_000;
+
 type End = Pick<Report, "outcome" | "death" | "error">;
 
 /** Runs the handler and settles the job. Never rejects: what cannot be settled is given back, or lapses. */
@@ -68,7 +72,9 @@ export async function execute(
   const { traceId } = run.trace;
   const tried = (): Try => ({ durationMs: steadyMs() - startedAt, worker, traceId });
   crashPoint("work.claimed");
-  const end = await (handler.transaction ? tryInOwners : tryInOurs)(run, options, tried);
+  const end = job.event?.unreadable
+    ? await failUnread(run, options, { unreadable: job.event.unreadable, attempt: tried() })
+    : await (handler.transaction ? tryInOwners : tryInOurs)(run, options, tried);
   return { job, ...end, durationMs: steadyMs() - startedAt, worker, traceId };
 }
 
@@ -179,20 +185,45 @@ async function fail(
   // on a stop, and after a lost connection, the worker gives back everything it has at once
   if (thrown instanceof Stopped)
     return { outcome: thrown.reason === "lease_lost" ? "lost" : "returned", error };
-  if (lost) return returnJob(options, job, `the database failed: ${error.message}`, error);
+  if (lost) return returnJob(options, job, { reason: `the database failed: ${error.message}`, error });
+  return settle(options, job, judge(thrown, error, job, handler.policy), attempt);
+}
+
+/** The handler cannot begin: its event's body is there, and cannot be read. */
+async function failUnread(
+  { job }: HandlerRun,
+  options: ExecuteOptions,
+  { unreadable, attempt }: { readonly unreadable: UkemiError; readonly attempt: Try },
+): Promise<End> {
+  const error = keepError(unreadable);
+  // what was changed stays changed: no retry can help, and a person must know
+  if (unreadable.code === "body_altered") {
+    return settle(options, job, { next: "die", death: "terminal", error }, attempt);
+  }
+  // another process may have the key, or this one may get it
+  return returnJob(options, job, { reason: error.message, error, delayMs: SEALED_PAUSE_MS });
+}
+
+/** Writes a failed try down; what cannot be written is given back. */
+async function settle(options: ExecuteOptions, job: Job, failure: Failure, attempt: Try): Promise<End> {
+  const { error } = failure;
   try {
-    const failure = judge(thrown, error, job, handler.policy);
     const death = await settleFailed(options.duties, job, failure, attempt);
     if (death !== null) return { outcome: "dead", death, error };
     return { outcome: failure.next === "wait" ? "not_yet" : "retry", error };
   } catch (fault) {
     if (fault instanceof LeaseLost) return { outcome: "lost", error };
-    return returnJob(options, job, "the failed try could not be written down", error);
+    return returnJob(options, job, { reason: "the failed try could not be written down", error });
   }
 }
 
-async function returnJob(options: ExecuteOptions, job: Job, reason: string, error: KeptError): Promise<End> {
-  const given = await giveBackOne(options, job, { reason, delayMs: INFRASTRUCTURE_PAUSE_MS });
+async function returnJob(
+  options: ExecuteOptions,
+  job: Job,
+  back: { readonly reason: string; readonly error: KeptError; readonly delayMs?: number },
+): Promise<End> {
+  const { reason, error, delayMs = INFRASTRUCTURE_PAUSE_MS } = back;
+  const given = await giveBackOne(options, job, { reason, delayMs });
   return { outcome: given === true ? "returned" : "lost", error };
 }
 

@@ -95,7 +95,7 @@ export function createFloor(options: FloorOptions): Floor {
       const askedAt = steadyMs();
       try {
         const mine = { handlers: handlersOf(request.queue), worker, token, leaseMs };
-        return { jobs: await claimJobs(duties, { ...request, ...mine }), askedAt };
+        return { jobs: await claimJobs(duties, { ...request, ...mine }, options.keyring), askedAt };
       } catch (error) {
         tell("warn", "claiming jobs failed", { queue: request.queue, error: describeFault(error) });
         returnClaim(token);

@@ -12,6 +12,7 @@ import {
 import { classifyFault } from "../storage/faults.ts";
 import { createHandlerTransaction, type OpenableTransaction } from "../storage/handler-transaction.ts";
 import { uuidv7 } from "../storage/ids.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { closePool, type Pool } from "../storage/postgres.ts";
 import { giveBack } from "../storage/give-back.ts";
 import { JOB_SETTING, settleDone, type Try } from "../storage/settle.ts";
@@ -25,6 +26,8 @@ import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
 export interface InlineOptions {
   /** Opens connections for the transactions, when first needed. */
   readonly openPool: () => Promise<Pool>;
+  /** What seals bodies. */
+  readonly openKeyring: () => Promise<Keyring>;
   readonly handlers: ReadonlyMap<string, Handler>;
   /** How long a handler may take where it does not say otherwise: somebody waits for the answer. */
   readonly timeLimitMs: number;
@@ -117,7 +120,8 @@ async function open({ pool, offer, timeLimitMs }: Visit): Promise<OpenableTransa
 }
 
 async function store(visit: Visit, { tx }: OpenableTransaction): Promise<StoredBatch> {
-  const stored = await storeEvents({ query: tx.query, pooled: true }, [visit.event], visit.offer);
+  const connection = { query: tx.query, pooled: true };
+  const stored = await storeEvents(connection, [visit.event], visit.offer, await visit.openKeyring());
   await tx.query("set local lock_timeout to default"); // that was for the event, not for the handler's statements
   return stored;
 }

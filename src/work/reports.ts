@@ -1,4 +1,4 @@
-// What is told of tries and rescues: a log line, the metrics, and an alert for each dead letter.
+// What is told of tries and rescues: a log line, the metrics, and an alert for each dead letter and each missing key.
 import type { Alert } from "../observe/alerts.ts";
 import { logTry, type Logger } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
@@ -17,23 +17,27 @@ export interface Reports {
 }
 
 export function createReports({ logger, metrics, alert }: ReportOptions): Reports {
+  const told = new Set<string>(); // of keys that are missing: their jobs come again and again
   return {
     onReport(report) {
       metrics.tried(report);
       logTry(logger, report);
       const { job, death, error } = report;
-      if (death === undefined) return;
-      alert({
-        kind: "dead_letter",
+      const message = error?.message ?? "";
+      const facts = {
         job: job.id,
         handler: job.handler,
         queue: job.queue,
         eventId: job.event?.eventId ?? null,
         tenant: job.tenant,
-        death,
-        errorClass: error?.class ?? "unknown",
-        message: error?.message ?? "",
-      });
+        message,
+      };
+      if (death !== undefined) {
+        alert({ kind: "dead_letter", ...facts, death, errorClass: error?.class ?? "unknown" });
+      } else if (job.event?.unreadable && !told.has(message)) {
+        told.add(message);
+        alert({ kind: "body_sealed", ...facts });
+      }
     },
     onRescue({ id, handler, queue, event_id, tenant, worker, recoveries, death }) {
       metrics.rescued({ queue, handler, death });

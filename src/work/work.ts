@@ -91,6 +91,7 @@ export function createWork(options: WorkOptions): Work {
     timeLimitMs: Math.min(settings.timeLimitMs, settings.commitDeadlineMs),
     onReport: reports.onReport,
     onStored: stored,
+    openKeyring: async () => (await keeper.open()).keyring,
     async openPool() {
       await register();
       const { url } = await keeper.open();
@@ -113,13 +114,14 @@ export function createWork(options: WorkOptions): Work {
     }
     registry.close();
     await register();
-    const { url, sessionUrl } = await keeper.open();
+    const { url, sessionUrl, keyring } = await keeper.open();
     const concurrency = concurrencyOf(options);
     worker = createWorker({
       ...settings,
       url,
       directUrl: sessionUrl,
       handlers: registry.handlers,
+      keyring,
       concurrency,
       // a job without a connection would wait for one, and be given back
       handlerConnectionsMax: settings.handlerConnectionsMax ?? sumOf(concurrency.values()),

@@ -1,6 +1,7 @@
 // A worker: registers, claims jobs while it has free slots, runs them, and keeps its leases alive until it is stopped.
 import { inTime } from "../clock.ts";
 import { describeFault } from "../storage/faults.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { closePool, openPool, type Pool } from "../storage/postgres.ts";
 import { endWorker } from "../storage/workers.ts";
 import type { Rescued } from "../storage/rescue.ts";
@@ -29,6 +30,8 @@ export interface WorkerOptions {
   /** Where the session goes that must not pass through a transaction pooler. */
   readonly directUrl: string;
   readonly handlers: ReadonlyMap<string, Handler>;
+  /** What opens sealed bodies. */
+  readonly keyring: Keyring;
   /** How many jobs of each queue may run at once in this process. */
   readonly concurrency: ReadonlyMap<string, number>;
   readonly leaseMs: number;

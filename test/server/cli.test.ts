@@ -112,6 +112,7 @@ test("examines the store, its durability, clock, schema, secrets and disk", asyn
     "pooler ok",
     "clock ok",
     "schema ok",
+    "bodies ok",
     "secrets ok",
     "access warn",
     "disk ok",

@@ -15,6 +15,7 @@ const WHY: Readonly<Record<Skip["reason"], string>> = {
   not_dead: "it is not dead, or no longer",
   died_again: "somebody else replayed it meanwhile, and it is dead anew",
   no_body: "the event's body is gone",
+  erased: "the event's body was erased",
 };
 
 export function changeDeadCommand(act: Act, description: string): Command {

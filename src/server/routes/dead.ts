@@ -73,7 +73,7 @@ const Changed = thing("DeadChange", {
     Many(
       thing("Skip", {
         id: Type.Integer(),
-        reason: OneOf(["unknown", "not_dead", "died_again", "no_body"]),
+        reason: OneOf(["unknown", "not_dead", "died_again", "no_body", "erased"]),
       }),
     ),
   ),

@@ -1,0 +1,127 @@
+// Bodies in an operator's hands: read one, see and re-wrap the keys they are sealed with, erase those of one subject.
+import { PLAIN, readBodyKeys } from "../body-keys.ts";
+import { UkemiError } from "../errors.ts";
+import { readBody, type ShownBody } from "../storage/bodies.ts";
+import { lockDataKeys, readDataKeys, replaceWrapping } from "../storage/data-keys.ts";
+import type { ErasurePreview } from "../storage/erasure.ts";
+import { uuidv7Floor } from "../storage/ids.ts";
+import { createKeyring, sealed as sealedError, unwrap } from "../storage/keyring.ts";
+import type { Pool } from "../storage/postgres.ts";
+import { wrapKey } from "../storage/sealing.ts";
+import { countPlain, sealBatch, type SealedBatch } from "../storage/seal-stored.ts";
+import { type BatchOptions } from "./batches.ts";
+import type { Read } from "./dead.ts";
+import { erase, previewErase, type ErasureRequest, type ErasureResult } from "./erasure.ts";
+import { readMandate, readText, type Mandate } from "./mandate.ts";
+import { inTransaction } from "./transaction.ts";
+
+/** A data key, without what is secret. */
+export interface ListedDataKey {
+  readonly id: string;
+  /** The name of the master key that opens it. */
+  readonly wrapped_by: string;
+  readonly created_at: Date;
+  /** False where the bodyKeys of this process do not open it. */
+  readonly opens: boolean;
+}
+
+/** What a re-wrap did. */
+export interface RewrapResult {
+  /** The name of the master key that opens every data key from now on. */
+  readonly wrapped_by: string;
+  /** How many data keys another master key opened before. */
+  readonly changed: number;
+  readonly data_keys: number;
+}
+
+/** What sealing stored bodies did. */
+export interface SealResult {
+  readonly sealed: number;
+  /** True where it was stopped before the end. */
+  readonly stopped: boolean;
+}
+
+/** What can be done with bodies. */
+export interface Bodies {
+  /** The body of one event as it came, by our id or the sender's; undefined where there is no such event. */
+  show(event: string, options?: { readonly tenants?: readonly string[] }): Promise<ShownBody | undefined>;
+  /** Every data key, the oldest first. */
+  keys(): Promise<readonly ListedDataKey[]>;
+  /** Wraps every data key anew under the first master key, all or none: the others can be taken away afterwards. */
+  rewrap(mandate: Mandate): Promise<RewrapResult>;
+  /** Seals bodies that were stored before bodyKeys was set. What is done stays done. */
+  seal(mandate: Mandate, options?: BatchOptions): Promise<SealResult>;
+  /** What an erasure would touch. */
+  previewErase(request: ErasureRequest): Promise<ErasurePreview>;
+  /** Removes every body of the events that carry the ref, and the words that errors may have taken from them. */
+  erase(request: ErasureRequest, mandate: Mandate, options?: BatchOptions): Promise<ErasureResult>;
+}
+
+const ID_MAX = 500;
+
+export function createBodies(
+  open: () => Promise<Pool>,
+  read: Read,
+  bodyKeys: readonly string[] = [],
+): Bodies {
+  const masters = readBodyKeys(bodyKeys);
+  const keyring = createKeyring(bodyKeys);
+  return {
+    async show(given, { tenants } = {}) {
+      const id = readText("event", given, ID_MAX);
+      return read((client) => readBody(client, keyring, id, tenants));
+    },
+    async keys() {
+      const rows = await read(readDataKeys);
+      return rows.map((row) => ({
+        id: row.id,
+        wrapped_by: row.wrapped_by,
+        created_at: row.created_at,
+        opens: unwrap(masters, row) !== undefined,
+      }));
+    },
+    async rewrap(mandate) {
+      const by = readMandate(mandate);
+      const first = masters[0];
+      if (!first || bodyKeys[0] === PLAIN) throw noMaster();
+      return inTransaction(await open(), async (client) => {
+        const rows = await lockDataKeys(client);
+        const old = rows.filter((row) => row.wrapped_by !== first.name);
+        const keys = old.map((row) => {
+          const key = unwrap(masters, row);
+          if (!key) throw sealedError(masters, row);
+          return { id: row.id, wrapped: wrapKey(first, key) };
+        });
+        const from = [...new Set(old.map((row) => row.wrapped_by))];
+        await replaceWrapping(client, { keys, from, to: first.name, ...by });
+        return { wrapped_by: first.name, changed: keys.length, data_keys: rows.length };
+      });
+    },
+    async seal(mandate, options = {}) {
+      const by = readMandate(mandate);
+      if (!keyring.seals) throw noMaster();
+      const pool = await open();
+      await keyring.load(pool);
+      const total = await countPlain(pool);
+      let sealed = 0;
+      let after: string | undefined = uuidv7Floor(0);
+      while (after !== undefined && !options.signal?.aborted) {
+        const sealing = { keyring, after, ...by };
+        const batch: SealedBatch = await inTransaction(pool, (client) => sealBatch(client, sealing));
+        sealed += batch.sealed;
+        after = batch.next;
+        options.onProgress?.({ done: Math.min(sealed, total), total });
+      }
+      return { sealed, stopped: after !== undefined };
+    },
+    previewErase: (request) => previewErase(read, request),
+    erase: (request, mandate, options) => erase({ open, read }, request, mandate, options),
+  };
+}
+
+function noMaster(): UkemiError {
+  return new UkemiError(
+    "invalid_option",
+    "There is no master key to wrap with: put the new one in the first place of UKEMI_BODY_KEYS (bodyKeys).",
+  );
+}

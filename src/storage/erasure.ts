@@ -1,0 +1,313 @@
+// Erasing the bodies of one subject: what may name a person goes, that something was received and done stays.
+import type { JobKey } from "./due.ts";
+import { isUuid } from "./ids.ts";
+import type { Queryable } from "./postgres.ts";
+
+/** Whose bodies, by what their events carry. */
+export interface ErasureFilter {
+  /** A business id found in events, such as `cus_…`, of any kind; or with its kind, as `customer:cus_…`. */
+  readonly ref?: string | undefined;
+  /** One event, by our id or by the sender's. */
+  readonly event?: string | undefined;
+  /** Only events of these tenants. */
+  readonly tenants?: readonly string[] | undefined;
+}
+
+/** What an erasure would touch. */
+export interface ErasurePreview {
+  /** Events that were not erased before. */
+  readonly events: number;
+  /** How many of them still have a body. */
+  readonly bodies: number;
+  /** Jobs of theirs that have not ended, the running ones among them. */
+  readonly unfinished: number;
+  readonly running: number;
+  /** Dead letters of theirs: without the body they cannot be replayed. */
+  readonly dead: number;
+  /** Refused requests in the quarantine that contain the id. */
+  readonly rejections: number;
+}
+
+/** A short id would be found in requests of everybody. */
+const NEEDLE_CHARACTERS_MIN = 4;
+
+/** Events `e` that are meant: parameters 1 to 6. Those erased before are not. */
+const MEANT = `
+  e.id in (
+    select r.event from ukemi.event_refs r where r.ref = $1::text
+    union
+    select r.event from ukemi.event_refs r where r.kind = $2::text and r.ref = $3::text
+    union
+    select s.id from ukemi.events s where s.id = $4::uuid
+    union
+    select s.id from ukemi.events s where s.event_id = $5::text
+  )
+  and ($6::text[] is null or e.tenant = any($6::text[]))
+  and not exists (select from ukemi.erasures x where x.event = e.id)`;
+
+function valuesOf({ ref, event, tenants }: ErasureFilter): unknown[] {
+  const at = ref?.indexOf(":") ?? -1;
+  const isKind = ref !== undefined && at > 0;
+  return [
+    ref ?? null,
+    isKind ? ref.slice(0, at) : null,
+    isKind ? ref.slice(at + 1) : null,
+    // a sender's id may look like one of ours
+    event !== undefined && isUuid(event) ? event : null,
+    event ?? null,
+    tenants ?? null,
+  ];
+}
+
+/** Rejections belong to no tenant: whoever is bound to one neither sees nor removes them. Parameter 1: what to look for. */
+const HOLDS_NEEDLE = `
+  exists (
+    select from unnest($1::text[]) as n (needle)
+    where position(convert_to(n.needle, 'UTF8') in r.body_sample) > 0 or position(n.needle in r.headers) > 0
+  )`;
+
+function needlesOf({ ref, event, tenants }: ErasureFilter): string[] {
+  if (tenants) return [];
+  const afterKind = ref === undefined || ref.indexOf(":") < 1 ? [] : [ref.slice(ref.indexOf(":") + 1)];
+  const needles = [
+    ...(ref === undefined ? [] : [ref]),
+    ...afterKind,
+    ...(event === undefined ? [] : [event]),
+  ];
+  return needles.filter((needle) => needle.length >= NEEDLE_CHARACTERS_MIN);
+}
+
+/** Says what an erasure would touch. */
+export async function previewErasure(client: Queryable, filter: ErasureFilter): Promise<ErasurePreview> {
+  const { rows } = await client.query<Omit<ErasurePreview, "rejections">>(
+    `with meant as materialized (
+       select e.id, e.received_at from ukemi.events e where ${MEANT}
+     ),
+     jobs as (
+       select j.state from ukemi.jobs j join meant on meant.id = j.event
+     )
+     select
+       (select count(*)::int from meant) as events,
+       (
+         select count(*)::int
+         from meant join ukemi.event_bodies b on b.event = meant.id and b.received_at = meant.received_at
+       ) as bodies,
+       count(*) filter (where state in ('scheduled', 'ready', 'waiting', 'running'))::int as unfinished,
+       count(*) filter (where state = 'running')::int as running,
+       count(*) filter (where state = 'dead')::int as dead
+     from jobs`,
+    valuesOf(filter),
+  );
+  const { rows: refused } = await client.query<{ count: number }>(
+    `select count(*)::int as count from ukemi.rejections r where ${HOLDS_NEEDLE}`,
+    [needlesOf(filter)],
+  );
+  return { ...rows[0]!, rejections: refused[0]!.count };
+}
+
+/** The events that are meant now, the oldest first. */
+export async function chooseErasure(client: Queryable, filter: ErasureFilter): Promise<readonly string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `select e.id from ukemi.events e where ${MEANT} order by e.id`,
+    valuesOf(filter),
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Who erases, why, and how far. */
+export interface Erasing {
+  /** What the audit names: the ref, or the event. */
+  readonly subject: string;
+  readonly actor: string;
+  readonly reason: string;
+  /** Also bodies that unfinished and dead jobs need: the former are cancelled, the latter stay dead for good. */
+  readonly includeUnfinished: boolean;
+}
+
+/** What one batch did. */
+export interface Erased {
+  readonly events: number;
+  readonly bodies: number;
+  /** Jobs that were cancelled. */
+  readonly cancelled: number;
+  /** Events that were left: a handler is at work on them. */
+  readonly leftRunning: number;
+  /** Events that were left: jobs need their body. */
+  readonly leftUnfinished: number;
+  /** Keys whose next job must be let run after the commit. */
+  readonly keys: readonly JobKey[];
+}
+
+// An erasure that waits longer for somebody else's transaction is tried again.
+const SETTINGS = `
+select set_config('ukemi.retention', 'on', true), set_config('lock_timeout', '2s', true),
+  set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`;
+
+/**
+ * Jobs that are not running cannot be claimed once they are locked. Running ones are not locked: whoever settles them
+ * holds other locks already, and would wait for us while we wait for him.
+ */
+const LOCK = `
+select id
+from ukemi.jobs
+where event = any($1::uuid[]) and state <> 'running'
+order by id
+for update`;
+
+const STATES = `
+select event,
+  bool_or(state = 'running') as running,
+  bool_or(state in ('scheduled', 'ready', 'waiting', 'dead')) as needed,
+  count(*) > 1 as siblings
+from ukemi.jobs
+where event = any($1::uuid[])
+group by event`;
+
+/** The lock under which a job's completion decides what its event comes to. */
+const LOCK_OUTCOMES = `
+select pg_advisory_xact_lock(hashtextextended('ukemi.outcome' || e.event::text, 0))::text
+from (select unnest($1::uuid[]) as event order by 1) as e`;
+
+const CANCEL = `
+with cancelled as (
+  update ukemi.jobs j
+  set state = 'cancelled', finished_at = ukemi.now(), key_held = false, not_yet_since = null
+  where j.event = any($1::uuid[]) and j.state in ('scheduled', 'ready', 'waiting')
+  returning j.id, j.event, j.queue, j.key, j.subscription, j.tenant
+),
+audits as (
+  insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+  select $2::text, 'operator', 'job.cancelled', id::text, tenant,
+    jsonb_build_object('reason', $3::text, 'handler', subscription, 'event', event, 'because', 'its body was erased')
+  from cancelled
+)
+select event, queue, key from cancelled`;
+
+/** What an event comes to whose unfinished jobs were cancelled. */
+const OUTCOMES = `
+insert into ukemi.event_outcomes (event, status, error_message, processed_at)
+select event, status, case when status <> 'success' then 'erased' end, ukemi.now()
+from (
+  select s.event,
+    case
+      when bool_or(s.state = 'dead') then 'failed'
+      when bool_or(s.state = 'done') then 'success'
+      else 'skipped'
+    end as status
+  from ukemi.jobs s
+  where s.event = any($1::uuid[])
+  group by s.event
+) as o
+on conflict (event) do update
+set status = excluded.status, error_message = excluded.error_message, processed_at = excluded.processed_at`;
+
+/** Words that a handler's error may have taken from the body. */
+const BLANK = [
+  `update ukemi.event_outcomes set error_message = 'erased'
+   where event = any($1::uuid[]) and error_message is not null`,
+  `update ukemi.jobs set error_message = 'erased'
+   where event = any($1::uuid[]) and error_message is not null`,
+  `update ukemi.attempts a
+   set error_message = case when a.error_message is not null then 'erased' end,
+     error_stack = case when a.error_stack is not null then 'erased' end
+   from ukemi.jobs j
+   where j.event = any($1::uuid[]) and a.job = j.id
+     and (a.error_message is not null or a.error_stack is not null)`,
+];
+
+/** Of two who erase the same event one is told so: he waits for the other, and has less to do. */
+const MARK = `
+insert into ukemi.erasures (event)
+select unnest($1::uuid[])
+on conflict do nothing
+returning event`;
+
+/** One line of the audit for each tenant: nobody reads of another's events. */
+const AUDIT = `
+insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+select $2::text, 'operator', 'bodies.erased', $4::text, e.tenant,
+  jsonb_build_object(
+    'reason', $3::text, 'events', count(*), 'bodies', count(*) filter (where e.id = any($5::uuid[]))
+  )
+from ukemi.events e
+where e.id = any($1::uuid[])
+group by e.tenant`;
+
+/** Erases the bodies of these events, with the audit. Must run in a transaction. */
+export async function eraseBodies(
+  client: Queryable,
+  events: readonly string[],
+  erasing: Erasing,
+): Promise<Erased> {
+  await client.query(SETTINGS);
+  await client.query(LOCK, [events]);
+  const { rows: states } = await client.query<{
+    event: string;
+    running: boolean;
+    needed: boolean;
+    siblings: boolean;
+  }>(STATES, [events]);
+  const running = new Set(states.flatMap((row) => (row.running ? row.event : [])));
+  const needed = new Set(
+    states.flatMap((row) => (row.needed && !row.running && !erasing.includeUnfinished ? row.event : [])),
+  );
+  const free = events.filter((event) => !running.has(event) && !needed.has(event));
+  const { rows: marked } = await client.query<{ event: string }>(MARK, [free]);
+  const ids = marked.map((row) => row.event);
+  const left = { leftRunning: running.size, leftUnfinished: needed.size };
+  if (ids.length === 0) return { events: 0, bodies: 0, cancelled: 0, ...left, keys: [] };
+  const { actor, reason, subject } = erasing;
+  const siblings = states.flatMap((row) => (row.siblings && !running.has(row.event) ? row.event : []));
+  await client.query(LOCK_OUTCOMES, [siblings]);
+  const { rows: cancelled } = await client.query<{ event: string; queue: string; key: string | null }>(
+    CANCEL,
+    [ids, actor, reason],
+  );
+  if (cancelled.length > 0) await client.query(OUTCOMES, [[...new Set(cancelled.map((row) => row.event))]]);
+  for (const statement of BLANK) await client.query(statement, [ids]);
+  const gone = await deleteBodies(client, ids);
+  await client.query(AUDIT, [ids, actor, reason, subject, [...gone]]);
+  return {
+    events: ids.length,
+    bodies: gone.size,
+    cancelled: cancelled.length,
+    ...left,
+    keys: cancelled.flatMap(({ queue, key }) => (key === null ? [] : [{ queue, key }])),
+  };
+}
+
+/** Deletes until nothing is left: a row that somebody moves meanwhile is seen in its new place only by the next statement. */
+async function deleteBodies(client: Queryable, events: readonly string[]): Promise<Set<string>> {
+  const gone = new Set<string>();
+  for (let left = true; left;) {
+    const { rows } = await client.query<{ event: string }>(
+      "delete from ukemi.event_bodies where event = any($1::uuid[]) returning event",
+      [events],
+    );
+    for (const { event } of rows) gone.add(event);
+    const { rowCount } = await client.query(
+      "select from ukemi.event_bodies where event = any($1::uuid[]) limit 1",
+      [events],
+    );
+    left = rowCount === 1;
+  }
+  return gone;
+}
+
+/** Removes refused requests that contain the id, with the audit. Must run in a transaction. Returns how many. */
+export async function eraseRejections(
+  client: Queryable,
+  filter: ErasureFilter,
+  { actor, reason, subject }: Erasing,
+): Promise<number> {
+  const { rowCount } = await client.query(`delete from ukemi.rejections r where ${HOLDS_NEEDLE}`, [
+    needlesOf(filter),
+  ]);
+  if (!rowCount) return 0;
+  await client.query(
+    `insert into ukemi.audit_log (actor, role, action, target, details)
+     values ($1, 'operator', 'rejections.erased', $2, jsonb_build_object('reason', $3::text, 'rejections', $4::int))`,
+    [actor, subject, reason, rowCount],
+  );
+  return rowCount;
+}
