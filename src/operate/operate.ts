@@ -2,6 +2,7 @@
 import { readWithin, type Pool } from "../storage/postgres.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
+import { createOperations, type Operations } from "./operations.ts";
 import { createQueues, type Queues } from "./queues.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
 
@@ -11,6 +12,7 @@ export interface Operate {
   readonly events: StoredEvents;
   readonly queues: Queues;
   readonly handlers: Handlers;
+  readonly operations: Operations;
 }
 
 /** How the hands reach the store. */
@@ -19,17 +21,24 @@ export interface OperateOptions {
   readonly open: () => Promise<Pool>;
   /** After so many milliseconds the server gives a read up. @default 5000 */
   readonly readTimeoutMs?: number;
+  /** Called when an operation was made or resumed here: a process that runs operations begins at once. */
+  readonly onOperation?: () => void;
 }
 
 const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
-export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS }: OperateOptions): Operate {
+export function createOperate({
+  open,
+  readTimeoutMs = READ_TIMEOUT_MS,
+  onOperation,
+}: OperateOptions): Operate {
   const read: Read = async (work) => readWithin(await open(), readTimeoutMs, work);
   return {
     dead: createDeadLetters(open, read),
     events: createStoredEvents(open, read),
     queues: createQueues(open, read),
     handlers: createHandlers(open, read),
+    operations: createOperations({ open, read, wake: onOperation }),
   };
 }

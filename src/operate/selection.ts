@@ -41,6 +41,14 @@ export function filterOf(selection: Selection): DeadFilter {
   return filter;
 }
 
+/** A selection as it is kept and shown: in the words of the API. */
+export function shownSelection(selection: Selection): Readonly<Record<string, unknown>> {
+  if ("all" in selection) return { all: true };
+  if ("ids" in selection) return { ids: selection.ids };
+  const { errorClass, tenants: _, ...filter } = selection.filter;
+  return { filter: { ...filter, ...(errorClass === undefined ? {} : { error_class: errorClass }) } };
+}
+
 /** The filter, or an error that names the field that cannot be. */
 export function readDeadFilter(filter: DeadFilter): DeadFilter {
   for (const name of TEXTS) if (filter[name] !== undefined) readText(name, filter[name], TEXT_MAX);

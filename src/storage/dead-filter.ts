@@ -20,6 +20,8 @@ export interface DeadFilter {
   /** Died before this time. */
   readonly until?: Date;
   readonly ids?: readonly number[];
+  /** Only those of these tenants: what a caller bound to tenants may see. */
+  readonly tenants?: readonly string[];
 }
 
 /** A condition in SQL with the values of its parameters. */
@@ -54,6 +56,7 @@ export function whereDead(filter: DeadFilter, before: readonly unknown[] = []): 
   add("j.finished_at >= ?", filter.since);
   add("j.finished_at < ?", filter.until);
   add("j.id = any(?::bigint[])", filter.ids);
+  add("j.tenant = any(?::text[])", filter.tenants);
   return { sql: where.join(" and "), values };
 }
 

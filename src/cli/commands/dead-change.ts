@@ -1,6 +1,6 @@
 // `ukemi dead replay` and `ukemi dead drop`: with a reason, after a look at what would happen.
 import { Command } from "commander";
-import type { DeadResult } from "../../operate/dead.ts";
+import type { DeadBatchesResult } from "../../operate/dead.ts";
 import type { Operate } from "../../operate/operate.ts";
 import type { DeadPreview, SkipReason } from "../../storage/replay.ts";
 import { withConfig } from "../config.ts";
@@ -54,12 +54,12 @@ export function changeDeadCommand(act: Act, description: string): Command {
 async function watched(
   dead: Operate["dead"],
   act: Act,
-  ...[selection, mandate]: Parameters<Operate["dead"]["replay"]>
-): Promise<DeadResult> {
+  ...[selection, mandate]: Parameters<Operate["dead"]["replayInBatches"]>
+): Promise<DeadBatchesResult> {
   const bar = createProgressBar(act === "replay" ? "replaying" : "dropping");
   const stop = stopOnInterrupt();
   try {
-    return await dead[act](selection, mandate, { onProgress: bar.show, signal: stop.signal });
+    return await dead[`${act}InBatches`](selection, mandate, { onProgress: bar.show, signal: stop.signal });
   } finally {
     bar.end();
     stop.release();
@@ -90,7 +90,7 @@ function previewed(act: Act, { count, without_body, groups }: DeadPreview): stri
   ].join("\n");
 }
 
-function done(act: Act, { changed, skipped, skips, stopped }: DeadResult): string {
+function done(act: Act, { changed, skipped, skips, stopped }: DeadBatchesResult): string {
   return [
     `${DONE[act]} ${counted(changed)}${skipped > 0 ? `, skipped ${skipped}` : ""}.`,
     ...skips.map((skip) => `  ${skip.id} was skipped: ${WHY[skip.reason]}`),
