@@ -53,6 +53,8 @@ create table ukemi.operations (
   next_at timestamptz not null,
   -- when the rate allows the next item
   paced_at timestamptz not null,
+  -- why its last step failed; null where it did not
+  fault text,
 
   constraint operations_kind check (kind in ('replay', 'drop')),
   constraint operations_state check (state in ('running', 'stopped', 'aborted', 'done')),

@@ -86,16 +86,17 @@ export async function stepOperation(
       crashPoint("operation.before_commit");
       return stepped;
     });
-    crashPoint("operation.after_commit");
     if (!step || !taken) return undefined;
+    crashPoint("operation.after_commit");
     await letRun(pool, step.keys);
     if (step.state !== taken.state) report(step, alert, tell);
     return step.id;
   } catch (error) {
     const contended = error instanceof UkemiError && error.code === "contended";
     if (!taken || (classifyFault(error) === "infrastructure" && !contended)) throw error;
-    tell("warn", "a step of an operation failed", { operation: taken.id, error: describeFault(error) });
-    await postpone(pool, taken.id, AFTER_FAULT_MS);
+    const fault = describeFault(error);
+    tell("warn", "a step of an operation failed", { operation: taken.id, error: fault });
+    await postpone(pool, taken.id, AFTER_FAULT_MS, fault);
     return taken.id;
   }
 }

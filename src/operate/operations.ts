@@ -270,17 +270,25 @@ function pageOf<T>(
   return found.length > limit && last !== undefined ? { items, cursor: cursorOf(last) } : { items };
 }
 
+/** After so many seconds without a look it is clear that nobody will. */
+const OVERDUE_SECONDS = 15;
+
 /** Why it does not go on at this moment. */
-function waitsFor(
-  { state, stage, counts: { waiting, replayed } }: ListedOperation,
-  atWork: readonly AtWork[],
-): string | null {
-  if (state !== "running" || replayed === 0) return null;
-  const full = replayed >= AT_WORK_MAX;
-  if (waiting > 0 && stage === "all" && !full) return null;
-  const what = full ? "others" : stage === "all" || waiting === 0 ? "the last" : "the canary's";
-  const said = atWork.map((group) => `${group.count} ${WHY[group.delay](group)}`);
-  return `Waits until ${replayed} of ${what} have ended${said.length > 0 ? `: ${said.join(", ")}` : ""}.`;
+function waitsFor(operation: ListedOperation, atWork: readonly AtWork[]): string | null {
+  const { state, stage, fault } = operation;
+  const { waiting, replayed } = operation.counts;
+  if (state !== "running") return null;
+  if (operation.overdue_seconds > OVERDUE_SECONDS) {
+    return "No process runs it: start a worker or a server on this database.";
+  }
+  if (fault !== null) return `Its last step failed, and is tried again: ${fault}.`;
+  if (replayed === 0) return null;
+  const items = replayed === 1 ? "1 item" : `${replayed} items`;
+  const said = atWork.map((group) => `${group.count} ${WHY[group.delay](group)}`).join(", ");
+  const why = said === "" ? "." : `: ${said}.`;
+  if (waiting === 0) return `Waits for the last ${items} to end${why}`;
+  if (stage !== "all") return `The canary waits for ${items} to end${why}`;
+  return replayed < AT_WORK_MAX ? null : `${items} are at work, and no more may be at once${why}`;
 }
 
 const WHY: Readonly<Record<AtWork["delay"], (group: AtWork) => string>> = {

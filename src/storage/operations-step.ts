@@ -85,7 +85,10 @@ with ended as (
       when j.state = 'dead' then j.error_message
     end as message
   from ukemi.operation_items i
-  left join ukemi.jobs j on j.id = i.job
+  -- one by one: whatever the statistics say, the millions of other jobs are not looked at
+  left join lateral (
+    select j.id, j.state, j.error_class, j.error_message from ukemi.jobs j where j.id = i.job limit 1
+  ) as j on true
   where i.operation = $1::uuid and i.state = 'replayed'
     and (j.id is null or j.state in ('done', 'dead', 'cancelled'))
 ),
@@ -183,7 +186,7 @@ set state = $2::text, stop_reason = $3::text, stage = $4::text, stage_left = $5:
   gone = $12::int, next_position = $13::int,
   progressed_at = case when $14::boolean then m.now else progressed_at end,
   started_at = case when $15::boolean then coalesce(started_at, m.now) else started_at end,
-  next_at = ${after("$16")}, paced_at = ${after("$17")},
+  next_at = ${after("$16")}, paced_at = ${after("$17")}, fault = null,
   stopped_at = case when $2::text = 'stopped' then coalesce(stopped_at, m.now) else stopped_at end,
   finished_at = case when $2::text = 'done' then m.now end
 from (select ${timeOfUs("$18")} as now) as m
@@ -234,9 +237,11 @@ export async function auditEnd(client: Queryable, step: Stepped, action: string)
 }
 
 /** Puts an operation off whose step failed, so that the others have their turn. */
-export async function postpone(client: Queryable, id: string, ms: number): Promise<void> {
+export async function postpone(client: Queryable, id: string, ms: number, fault: string): Promise<void> {
   await client.query(
-    "update ukemi.operations set next_at = ukemi.now() + $2::int * interval '1 millisecond' where id = $1::uuid",
-    [id, ms],
+    `update ukemi.operations
+     set next_at = ukemi.now() + $2::int * interval '1 millisecond', fault = $3::text
+     where id = $1::uuid`,
+    [id, ms, fault],
   );
 }

@@ -58,6 +58,10 @@ export interface ListedOperation {
   readonly started_at: Date | null;
   readonly stopped_at: Date | null;
   readonly finished_at: Date | null;
+  /** How long a process should have looked at it already, in seconds; 0 where none has to. */
+  readonly overdue_seconds: number;
+  /** Why its last step failed; null where it did not. */
+  readonly fault: string | null;
 }
 
 interface Row extends Omit<
@@ -83,7 +87,11 @@ interface Row extends Omit<
 
 const COLUMNS = `
   o.id, o.name, o.kind, o.reason, o.actor, o.tenants, o.selection, o.state, o.rate_per_second, o.canary, o.stage,
-  o.failure_limit, o.stop_reason, o.total, o.ended_before,
+  o.failure_limit, o.stop_reason, o.total, o.ended_before, o.fault,
+  case
+    when o.state = 'running' then greatest(0, extract(epoch from ukemi.now() - o.next_at))::float8
+    else 0
+  end as overdue_seconds,
   json_build_object(${ITEM_STATES.map((state) => `'${state}', o.${state}`).join(", ")}) as counts,
   extract(epoch from coalesce(o.finished_at, o.stopped_at, ukemi.now()) - o.running_since)::float8 as ran_seconds,
   to_json(ukemi.now()) as now, to_json(o.created_at) as created_at, to_json(o.started_at) as started_at,

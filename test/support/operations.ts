@@ -4,6 +4,13 @@ import { stepOperation } from "../../src/operate/operation-round.ts";
 import type { ItemCounts, ItemState } from "../../src/storage/operations.ts";
 import type { Pool } from "../../src/storage/postgres.ts";
 
+/** Stops the database's clock, so that a slow machine changes nothing: only the test moves it. */
+export async function stopClock(pool: Pool): Promise<void> {
+  await pool.query(`
+    create or replace function ukemi.now() returns timestamptz language sql stable
+    as $$ select timestamptz '2100-01-01' + (select shift from ukemi.clock) $$`);
+}
+
 /** Moves the database's clock ahead. */
 export async function pass(pool: Pool, ms: number): Promise<void> {
   await pool.query("update ukemi.clock set shift = shift + $1::int * interval '1 ms'", [ms]);

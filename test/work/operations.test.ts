@@ -1,9 +1,9 @@
 // Operations: many dead letters replayed or dropped as one thing that has a name, a pace and an end.
 import { expect, test } from "vitest";
 import type { Alert } from "../../src/observe/alerts.ts";
-import { createOperations } from "../../src/operate/operations.ts";
+import { createOperations, type Operations } from "../../src/operate/operations.ts";
 import { readWithin } from "../../src/storage/postgres.ts";
-import { terminal } from "../../src/work/outcome.ts";
+import { retryAfter, terminal } from "../../src/work/outcome.ts";
 import { createDatabase } from "../support/database.ts";
 import {
   HANDLER,
@@ -16,7 +16,7 @@ import {
   register,
   removeBodies,
 } from "../support/dead.ts";
-import { countItems, endJobs, look, pass, readChanges, stepNow } from "../support/operations.ts";
+import { countItems, endJobs, look, pass, readChanges, stepNow, stopClock } from "../support/operations.ts";
 import { until } from "../support/until.ts";
 import { makeUkemi, readJobs, untilDrained } from "../support/work.ts";
 
@@ -33,6 +33,17 @@ async function withDead(count: number) {
   const ids = await makeDead(store, events);
   const { dead, operations } = operateOn(store.pool);
   return { ...store, events, ids, dead, operations };
+}
+
+async function untilDone(operations: Operations, id: string): Promise<void> {
+  await until(async () => (await operations.show(id)).state === "done", "the operation to be done", 50_000);
+}
+
+/** The same where the test makes every step and moves the clock. */
+async function byHand(count: number) {
+  const world = await withDead(count);
+  await stopClock(world.pool);
+  return world;
 }
 
 test("replays each job once, in batches, and keeps what became of each", async () => {
@@ -62,7 +73,7 @@ test("replays each job once, in batches, and keeps what became of each", async (
     total: 450,
     created_at: expect.any(Date),
   });
-  await until(async () => (await operations.show(made.id)).state === "done", "the operation to be done");
+  await untilDone(operations, made.id);
   expect(runs.toSorted()).toEqual(events);
   const shown = await elsewhere.show(made.id);
   expect(shown).toMatchObject({
@@ -131,7 +142,7 @@ test("begins at once in the process that made it, and also where another made it
 });
 
 test("drops as many as are meant, and nothing else", async () => {
-  const { pool, operations, ids } = await withDead(230);
+  const { pool, operations, ids } = await byHand(230);
   const kept = ids.get("evt_0229")!;
   await pool.query("update ukemi.jobs set error_class = 'Other' where id = $1", [kept]);
   const made = await operations.create(
@@ -147,7 +158,7 @@ test("drops as many as are meant, and nothing else", async () => {
 });
 
 test("says before what it would touch, and how long it would take", async () => {
-  const { pool, operations } = await withDead(30);
+  const { pool, operations } = await byHand(30);
   await removeBodies(pool, ["evt_0003"]);
   expect(await operations.preview({ kind: "replay", filter: { queue: "default" }, rate: 4 })).toEqual({
     count: 30,
@@ -165,7 +176,7 @@ test("says before what it would touch, and how long it would take", async () => 
 });
 
 test("refuses what cannot be, with the parameter's name", async () => {
-  const { pool, operations } = await withDead(1);
+  const { pool, operations } = await byHand(1);
   const cases: [given: object, message: string][] = [
     [{ name: " " }, '"name" must be text of 1 to 100 characters'],
     [{ name: "x".repeat(101) }, '"name" must be'],
@@ -211,7 +222,7 @@ function both({ abort, resume }: ReturnType<typeof operateOn>["operations"]) {
 }
 
 test("refuses more than one operation can have, and says to narrow it", async () => {
-  const { pool } = await withDead(12);
+  const { pool } = await byHand(12);
   const operations = createOperations({
     open: () => Promise.resolve(pool),
     read: (work) => readWithin(pool, 5000, work),
@@ -227,7 +238,7 @@ test("refuses more than one operation can have, and says to narrow it", async ()
 });
 
 test("makes nothing, aborts nothing and goes no step when the audit fails", async () => {
-  const { pool, operations, events } = await withDead(3);
+  const { pool, operations, events } = await byHand(3);
   const made = await operations.create({ ...ALL, rate: 1 }, MANDATE);
   await stepNow(pool);
   await refuseAudit(pool, "operation.created");
@@ -246,7 +257,7 @@ test("makes nothing, aborts nothing and goes no step when the audit fails", asyn
 });
 
 test("one whose step fails does not hold up the others", async () => {
-  const { pool, operations, ids } = await withDead(4);
+  const { pool, operations, ids } = await byHand(4);
   const broken = await operations.create({ ...REPLAY, ids: [ids.get("evt_0000")!] }, MANDATE);
   await pool.query(`
     create function refuse_job() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$;
@@ -255,15 +266,33 @@ test("one whose step fails does not hold up the others", async () => {
   const sound = await operations.create({ ...REPLAY, ids: [ids.get("evt_0001")!] }, MANDATE);
   await stepNow(pool, [], 10);
   expect((await operations.show(sound.id)).counts).toMatchObject({ waiting: 0, replayed: 1 });
-  expect((await operations.show(broken.id)).counts).toMatchObject({ waiting: 1 });
+  expect(await operations.show(broken.id)).toMatchObject({
+    counts: { waiting: 1 },
+    fault: "not this one (SQLSTATE P0001)",
+    waits_for: "Its last step failed, and is tried again: not this one (SQLSTATE P0001).",
+  });
   await pool.query("drop function refuse_job cascade");
   await pass(pool, 5001);
   await stepNow(pool);
-  expect((await operations.show(broken.id)).counts).toMatchObject({ waiting: 0, replayed: 1 });
+  expect(await operations.show(broken.id)).toMatchObject({
+    fault: null,
+    counts: { waiting: 0, replayed: 1 },
+  });
+});
+
+test("says when no process runs it", async () => {
+  const { pool, operations } = await byHand(1);
+  const { id } = await operations.create(ALL, MANDATE);
+  await pass(pool, 16_000);
+  const shown = await operations.show(id);
+  expect(shown.waits_for).toBe("No process runs it: start a worker or a server on this database.");
+  expect(shown.overdue_seconds).toBeGreaterThanOrEqual(16);
+  await operations.abort(id, MANDATE);
+  expect(await operations.show(id)).toMatchObject({ overdue_seconds: 0, waits_for: null });
 });
 
 test("the canary goes from one to ten to all, and each waits until the stage before has ended", async () => {
-  const { pool, operations } = await withDead(40);
+  const { pool, operations } = await byHand(40);
   const { id } = await operations.create({ ...ALL, canary: true }, MANDATE);
   await stepNow(pool);
   await look(pool);
@@ -272,7 +301,7 @@ test("the canary goes from one to ten to all, and each waits until the stage bef
     counts: { waiting: 39, replayed: 1 },
     estimated_end_at: null,
     at_work: [{ delay: "no_worker", handler: HANDLER, queue: "default", count: 1, next_at: null }],
-    waits_for: `Waits until 1 of the canary's have ended: 1 for ${HANDLER}, which no live worker has.`,
+    waits_for: `The canary waits for 1 item to end: 1 for ${HANDLER}, which no live worker has.`,
   });
   await endJobs(pool);
   await look(pool);
@@ -332,13 +361,13 @@ test("stops by itself when the first one dies again, tells a person, and the res
   expect(runs).toEqual(["evt_0000"]);
   mended = true;
   expect(await operations.resume(id, MANDATE)).toEqual({ id, state: "running", changed: true });
-  await until(async () => (await operations.show(id)).state === "done", "the operation to be done");
+  await untilDone(operations, id);
   expect(runs.toSorted()).toEqual(numbered(30));
   expect((await operations.show(id)).counts).toMatchObject({ done: 29, dead: 1 });
 });
 
 test("stops in the stage of ten above the limit, whatever the order in which they end", async () => {
-  const { pool, operations } = await withDead(40);
+  const { pool, operations } = await byHand(40);
   const { id } = await operations.create({ ...ALL, canary: true }, MANDATE);
   await stepNow(pool);
   await endJobs(pool);
@@ -370,13 +399,15 @@ test("stops in the stage of ten above the limit, whatever the order in which the
 });
 
 test("stops in the last stage too, as soon as the share is above the limit", async () => {
-  const { pool, operations } = await withDead(1300);
+  const { pool, operations } = await byHand(1300);
   const alerts: Alert[] = [];
   const { id } = await operations.create({ ...ALL, failureLimit: 0.2 }, MANDATE);
   await stepNow(pool, alerts as never);
   // no more than a thousand are at work at once: what comes after a failure can be held back
   expect((await operations.show(id)).counts).toMatchObject({ waiting: 300, replayed: 1000 });
-  expect((await operations.show(id)).waits_for).toContain("Waits until 1000 of others have ended");
+  expect((await operations.show(id)).waits_for).toContain(
+    "1000 items are at work, and no more may be at once",
+  );
   await endJobs(pool, numbered(9), 9);
   await look(pool, alerts as never);
   expect(await operations.show(id), "nine say nothing").toMatchObject({
@@ -399,12 +430,7 @@ test("stops in the last stage too, as soon as the share is above the limit", asy
 });
 
 test("keeps its rate on the database's clock", async () => {
-  const { pool, operations } = await withDead(120);
-  // a clock that only the test moves
-  await pool.query(`
-    create or replace function ukemi.now() returns timestamptz language sql stable
-    as $$ select timestamptz '2030-01-01' + (select shift from ukemi.clock) $$`);
-  await pool.query("update ukemi.jobs set finished_at = '2029-12-31'");
+  const { pool, operations } = await byHand(120);
   const { id } = await operations.create({ ...ALL, rate: 20 }, MANDATE);
   let elapsedMs = 0;
   const counts: number[] = [];
@@ -430,7 +456,7 @@ test("keeps its rate on the database's clock", async () => {
 });
 
 test("foresees its end, no sooner than the rate allows", async () => {
-  const { pool, operations } = await withDead(50);
+  const { pool, operations } = await byHand(50);
   const { id } = await operations.create({ ...ALL, rate: 2 }, MANDATE);
   await stepNow(pool);
   await endJobs(pool);
@@ -446,7 +472,7 @@ test("foresees its end, no sooner than the rate allows", async () => {
 });
 
 test("after an abort no further item is touched, and a resume goes on where it was", async () => {
-  const { pool, operations } = await withDead(450);
+  const { pool, operations } = await byHand(450);
   const { id } = await operations.create({ ...ALL, rate: 100 }, MANDATE);
   await stepNow(pool);
   await look(pool);
@@ -536,8 +562,7 @@ test("two processes at once do each item once", async () => {
     second.create({ ...REPLAY, filter: { handler: HANDLER } }, MANDATE).catch(() => undefined),
   ]);
   for (const made of halves) {
-    if (made)
-      await until(async () => (await first.show(made.id)).state === "done", "both to be done", 40_000);
+    if (made) await untilDone(first, made.id);
   }
   await untilDrained(pool);
   expect(runs.toSorted()).toEqual(events);
@@ -545,7 +570,7 @@ test("two processes at once do each item once", async () => {
 });
 
 test("leaves alone what waits in another operation, and says so", async () => {
-  const { pool, operations, ids } = await withDead(5);
+  const { pool, operations, ids } = await byHand(5);
   const first = await operations.create(
     { ...REPLAY, ids: [1, 2].map((i) => ids.get(`evt_000${i}`)!), rate: 1 },
     MANDATE,
@@ -579,7 +604,7 @@ test("leaves alone what waits in another operation, and says so", async () => {
 });
 
 test("skips what somebody dropped, what is no longer dead, and what has no body, each with its reason", async () => {
-  const { pool, operations, dead, ids } = await withDead(6);
+  const { pool, operations, dead, ids } = await byHand(6);
   const gone = ids.get("evt_0004")!;
   const { id } = await operations.create({ ...ALL, canary: true }, MANDATE);
   await dead.drop({ filter: { event: "evt_0000" } }, MANDATE);
@@ -611,7 +636,7 @@ test("skips what somebody dropped, what is no longer dead, and what has no body,
 });
 
 test("one that died again and was dropped by hand counts as failed, and one removed since as ended", async () => {
-  const { pool, operations, dead, ids } = await withDead(3);
+  const { pool, operations, dead, ids } = await byHand(3);
   const { id } = await operations.create(ALL, MANDATE);
   await stepNow(pool);
   await endJobs(pool, ["evt_0000"]);
@@ -641,11 +666,11 @@ test("waits for a queue that is paused in the middle, says so, and ends when it 
   expect(await operations.show(id)).toMatchObject({
     state: "running",
     at_work: [{ delay: "queue_paused", queue: "default", count: 1 }],
-    waits_for: "Waits until 1 of the canary's have ended: 1 in the paused queue default.",
+    waits_for: "The canary waits for 1 item to end: 1 in the paused queue default.",
   });
   expect(runs).toEqual([]);
   await queues.resume("default", MANDATE);
-  await until(async () => (await operations.show(id)).state === "done", "the operation to be done");
+  await untilDone(operations, id);
   expect(runs.toSorted()).toEqual(numbered(30));
   expect((await readAudit(pool)).filter((row) => row.action === "job.replayed")).toHaveLength(30);
 });
@@ -659,9 +684,9 @@ test("says what its jobs wait for: a retry, a key", async () => {
     "stripe",
     "payment_intent.succeeded",
     () => {
-      throw new Error("not yet");
+      throw retryAfter(3_600_000);
     },
-    { key: "tenant", ordered: true, retry: "patient" },
+    { key: "tenant", ordered: true },
   );
   await ukemi.work();
   const { operations } = ukemi.operate;
@@ -675,7 +700,7 @@ test("says what its jobs wait for: a retry, a key", async () => {
     { delay: "later", count: 1, next_at: expect.any(Date) },
   ]);
   expect((await operations.show(id)).waits_for).toBe(
-    "Waits until 3 of the last have ended: 2 behind others of their key, 1 to be tried again later.",
+    "Waits for the last 3 items to end: 2 behind others of their key, 1 to be tried again later.",
   );
 });
 
@@ -689,11 +714,7 @@ test("jobs of one key run one after the other in the order in which they were ma
   ukemi.on("stripe", "payment_intent.succeeded", ({ event }) => void runs.push(event.id), { key: "tenant" });
   await ukemi.work();
   const { id } = await ukemi.operate.operations.create(ALL, MANDATE);
-  await until(
-    async () => (await ukemi.operate.operations.show(id)).state === "done",
-    "it to be done",
-    50_000,
-  );
+  await untilDone(ukemi.operate.operations, id);
   expect(runs).toEqual(events);
 });
 
@@ -765,7 +786,7 @@ test("an id that a bound caller names and that is another tenant's is as one tha
 });
 
 test("lists operations and items in pages that miss and repeat nothing", async () => {
-  const { pool, operations, ids, events } = await withDead(7);
+  const { pool, operations, ids, events } = await byHand(7);
   const made: string[] = [];
   for (const event of events) {
     made.push((await operations.create({ ...REPLAY, ids: [ids.get(event)!], rate: 1 }, MANDATE)).id);
@@ -781,7 +802,7 @@ test("lists operations and items in pages that miss and repeat nothing", async (
   } while (cursor !== undefined);
   expect(seen).toEqual(made.toReversed());
   expect((await operations.list({ state: "aborted" })).items.map((item) => item.id)).toEqual([made[3]]);
-  const other = await withDead(7);
+  const other = await byHand(7);
   const { id } = await other.operations.create(ALL, MANDATE);
   const first = await other.operations.items(id, { limit: 5 });
   const second = await other.operations.items(id, { limit: 5, cursor: first.cursor });
