@@ -11,6 +11,8 @@ export const CRASH_POINTS = [
   "work.before_settle",
   "work.before_commit",
   "work.after_commit",
+  "operation.before_commit",
+  "operation.after_commit",
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

@@ -16,6 +16,7 @@ import { createAlerts, type Alert } from "./observe/alerts.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createOperate, type Operate } from "./operate/operate.ts";
+import { createOperationRound } from "./operate/operation-round.ts";
 import { makeRounds, type Round } from "./operate/rounds.ts";
 import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
@@ -91,7 +92,7 @@ export interface Ukemi<S extends Sources = Sources> {
    * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
    */
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
-  /** What an operator does: dead letters, routing, queues, handlers. */
+  /** What an operator does: dead letters, operations on many of them, routing, queues, handlers. */
   readonly operate: Operate;
   /** Registers the handlers and works on their jobs, until it is stopped. */
   work(): Promise<Working>;
@@ -185,7 +186,8 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
   });
 
-  const rounds: readonly Round[] = [];
+  const operations = createOperationRound({ alert, tell });
+  const rounds: readonly Round[] = [operations];
   const endRounds = new AbortController();
   let makingRounds: Promise<void> | undefined;
   const startRounds = () => {
@@ -217,6 +219,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     operate: createOperate({
       open: async () => (await keeper.open()).pool,
       bodyKeys: settings.bodyKeys,
+      onOperation: operations.wake,
     }),
     async work() {
       await work.start();

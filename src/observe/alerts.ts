@@ -2,8 +2,11 @@
 import { keepError } from "../work/kept-error.ts";
 import type { Logger } from "./log.ts";
 
-/** What a person should know at once. Carries no content of an event, and no error text that was not redacted. */
-export type Alert = DeadLetterAlert | BodySealedAlert;
+/**
+ * What a person should know at once; `kind` says what it is about. Carries no content of an event, and no error text that
+ * was not redacted.
+ */
+export type Alert = DeadLetterAlert | BodySealedAlert | OperationAlert | VolumeAlert;
 
 interface JobAlert {
   readonly job: string;
@@ -15,23 +18,42 @@ interface JobAlert {
   readonly message: string;
 }
 
-/** A job waits because this process has no key for its event's body. Told once for each data key. */
-interface BodySealedAlert extends JobAlert {
-  readonly kind: "body_sealed";
-}
-
 /** A dead letter: a job gave up. */
-interface DeadLetterAlert extends JobAlert {
+export interface DeadLetterAlert extends JobAlert {
   readonly kind: "dead_letter";
   /** `exhausted`, `terminal`, `crashed` or `overdue`. */
   readonly death: string;
   readonly errorClass: string;
 }
 
-const TITLES = {
-  dead_letter: "dead letter",
-  body_sealed: "a sealed body cannot be opened",
-} as const satisfies Record<Alert["kind"], string>;
+/** A job waits because this process has no key for its event's body. Told once for each data key. */
+export interface BodySealedAlert extends JobAlert {
+  readonly kind: "body_sealed";
+}
+
+/** An operation stopped by itself: too many of its jobs died again. */
+export interface OperationAlert {
+  readonly kind: "operation_stopped";
+  readonly operation: string;
+  readonly name: string;
+  /** The tenants of the caller who made it; null where it was bound to none. */
+  readonly tenants: readonly string[] | null;
+  readonly message: string;
+}
+
+/** Events of a type came more or less often than is usual at this hour of the week, or no longer come at all. */
+export interface VolumeAlert {
+  readonly kind: "volume_unusual";
+  readonly source: string;
+  readonly type: string;
+  readonly volume: "high" | "low" | "silent";
+  /** The beginning of the hour (UTC); of a silence, of the first hour without an event. */
+  readonly hour: string;
+  readonly received: number;
+  /** From this to the next is usual. */
+  readonly expectedLow: number;
+  readonly expectedHigh: number;
+}
 
 /** Logs the alert and calls the hook; what the hook throws is logged, and hurts nobody. */
 export function createAlerts(
@@ -39,9 +61,42 @@ export function createAlerts(
   hook: ((alert: Alert) => unknown) | undefined,
 ): (alert: Alert) => void {
   return (alert) => {
-    logger.error(
-      {
-        alert: alert.kind,
+    const { level, words } = TITLES[alert.kind];
+    logger[level]({ alert: alert.kind, ...fieldsOf(alert) }, words);
+    if (!hook) return;
+    // a hook that throws at once and one that rejects are the same mistake
+    void (async () => hook(alert))().catch((error: unknown) =>
+      logger.error({ error: keepError(error).message }, "onAlert failed"),
+    );
+  };
+}
+
+const TITLES: Readonly<Record<Alert["kind"], { readonly level: "warn" | "error"; readonly words: string }>> =
+  {
+    dead_letter: { level: "error", words: "dead letter" },
+    body_sealed: { level: "error", words: "a sealed body cannot be opened" },
+    operation_stopped: { level: "error", words: "an operation stopped by itself" },
+    volume_unusual: { level: "warn", words: "unusual volume" },
+  };
+
+/** What the log line says beside its title. */
+function fieldsOf(alert: Alert): Record<string, unknown> {
+  switch (alert.kind) {
+    case "operation_stopped":
+      return { operation: alert.operation, reason: alert.message };
+    case "volume_unusual":
+      return {
+        source: alert.source,
+        event_type: alert.type,
+        volume: alert.volume,
+        hour: alert.hour,
+        received: alert.received,
+        expected_low: alert.expectedLow,
+        expected_high: alert.expectedHigh,
+      };
+    case "dead_letter":
+    case "body_sealed":
+      return {
         job: alert.job,
         handler: alert.handler,
         queue: alert.queue,
@@ -49,13 +104,6 @@ export function createAlerts(
         tenant: alert.tenant ?? undefined,
         ...(alert.kind === "dead_letter" ? { death: alert.death, error_class: alert.errorClass } : {}),
         error_message: alert.message,
-      },
-      TITLES[alert.kind],
-    );
-    if (!hook) return;
-    // a hook that throws at once and one that rejects are the same mistake
-    void (async () => hook(alert))().catch((error: unknown) =>
-      logger.error({ error: keepError(error).message }, "onAlert failed"),
-    );
-  };
+      };
+  }
 }

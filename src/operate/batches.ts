@@ -32,8 +32,3 @@ export async function letRun(pool: Pool, keys: readonly JobKey[]): Promise<void>
     }
   });
 }
-
-/** Cuts a list into batches. */
-export function* batchesOf<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += BATCH_ROWS) yield items.slice(start, start + BATCH_ROWS);
-}

@@ -1,4 +1,5 @@
 // Dead letters in an operator's hands: look, find the cause, then replay or drop.
+import type { UkemiError } from "../errors.ts";
 import type { DeadFilter } from "../storage/dead-filter.ts";
 import {
   groupDead,
@@ -22,11 +23,11 @@ import {
   type DeadPreview,
   type Skip,
 } from "../storage/replay.ts";
-import { batchesOf, letRun, type BatchOptions } from "./batches.ts";
-import { inTransaction } from "./transaction.ts";
+import { letRun } from "./batches.ts";
 import { readMandate, wrong, type Mandate } from "./mandate.ts";
 import { readLimit, type PageRequest } from "./page.ts";
 import { filterOf, readDeadFilter, type Selection } from "./selection.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** What a change of dead letters did. */
 export interface DeadResult {
@@ -35,24 +36,30 @@ export interface DeadResult {
   readonly skipped: number;
   /** The first hundred of them. */
   readonly skips: readonly Skip[];
-  /** True where it was stopped before the end. */
-  readonly stopped: boolean;
+}
+
+/** Only what belongs to these tenants. @default everything */
+export interface Scope {
+  readonly tenants?: readonly string[] | undefined;
 }
 
 /** What can be done with dead letters. */
 export interface DeadLetters {
   /** Newest first. */
-  list(filter?: DeadFilter, page?: PageRequest): Promise<DeadPage>;
+  list(filter?: DeadFilter, page?: Scope & PageRequest): Promise<DeadPage>;
   /** By error class and handler, the largest first. */
-  groups(filter?: DeadFilter): Promise<readonly DeadGroup[]>;
+  groups(filter?: DeadFilter, scope?: Scope): Promise<readonly DeadGroup[]>;
   /** One job with its event and every try, also when it is no longer dead. */
-  show(id: number, tenants?: readonly string[]): Promise<ShownJob | undefined>;
+  show(id: number, scope?: Scope): Promise<ShownJob | undefined>;
   /** What a replay or a drop would touch. */
-  preview(selection: Selection): Promise<DeadPreview>;
-  /** Puts them back to work, with a fresh set of attempts. Those whose event has no body any more are skipped. */
-  replay(selection: Selection, mandate: Mandate, options?: BatchOptions): Promise<DeadResult>;
-  /** Gives them up for good. */
-  drop(selection: Selection, mandate: Mandate, options?: BatchOptions): Promise<DeadResult>;
+  preview(selection: Selection, scope?: Scope): Promise<DeadPreview>;
+  /**
+   * Puts up to a thousand back to work in one transaction, with a fresh set of attempts. Those whose event has no body any
+   * more are skipped.
+   */
+  replay(selection: Selection, mandate: Mandate, scope?: Scope): Promise<DeadResult>;
+  /** Gives up to a thousand up for good, in one transaction. */
+  drop(selection: Selection, mandate: Mandate, scope?: Scope): Promise<DeadResult>;
 }
 
 /** Runs a read with a limit of time. */
@@ -60,55 +67,65 @@ export type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
 
 const SKIPS_SHOWN = 100;
 
+/** How many dead letters one transaction changes at the most. */
+export const CHANGES_MAX = 1000;
+
+type Apply = (client: Queryable, change: DeadChange) => Promise<Changed>;
+
 export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLetters {
   async function change(
     selection: Selection,
     mandate: Mandate,
-    apply: (client: Queryable, change: DeadChange) => Promise<Changed>,
-    options: BatchOptions = {},
+    apply: Apply,
+    { tenants }: Scope = {},
   ): Promise<DeadResult> {
-    const filter = filterOf(selection);
+    const filter = within(filterOf(selection), tenants);
     const by = readMandate(mandate);
     const pool = await open();
-    const chosen = await choose(pool, filter);
-    const total = chosen.ids.length;
-    const skips: Skip[] = [];
-    let done = 0;
-    let changed = 0;
-    for (const ids of batchesOf(chosen.ids)) {
-      if (options.signal?.aborted) break;
-      const batch = await inTransaction(pool, (client) => apply(client, { ...chosen, ...by, ids }));
-      await letRun(pool, batch.keys);
-      done += ids.length;
-      changed += batch.count;
-      skips.push(...batch.skips);
-      options.onProgress?.({ done, total });
-    }
-    const shown = skips.slice(0, SKIPS_SHOWN);
-    return { changed, skipped: skips.length, skips: shown, stopped: done < total };
+    const { count, skips, keys } = await inTransaction(pool, async (client) => {
+      const chosen = await choose(client, filter, CHANGES_MAX + 1);
+      if (chosen.ids.length > CHANGES_MAX) throw tooMany();
+      return apply(client, { ...chosen, ...by, tenants });
+    });
+    await letRun(pool, keys);
+    return { changed: count, skipped: skips.length, skips: skips.slice(0, SKIPS_SHOWN) };
   }
 
   return {
-    async list(filter = {}, { limit: given, cursor } = {}) {
+    async list(filter = {}, { limit: given, cursor, tenants } = {}) {
       const limit = readLimit(given);
       if (cursor !== undefined && !readCursor(cursor)) {
         throw wrong("cursor", "must be the cursor of an earlier answer");
       }
       const page = cursor === undefined ? { limit } : { limit, after: cursor };
-      const wanted = readDeadFilter(filter);
+      const wanted = within(readDeadFilter(filter), tenants);
       return read((client) => listDead(client, wanted, page));
     },
-    groups: (filter = {}) => read((client) => groupDead(client, readDeadFilter(filter))),
-    show: async (id, tenants) =>
+    groups: (filter = {}, { tenants } = {}) =>
+      read((client) => groupDead(client, within(readDeadFilter(filter), tenants))),
+    show: async (id, { tenants } = {}) =>
       Number.isSafeInteger(id) ? read((client) => showJob(client, id, tenants)) : undefined,
-    preview: (selection) => read((client) => previewDead(client, filterOf(selection))),
-    replay: (selection, mandate, options) => change(selection, mandate, replayJobs, options),
-    drop: (selection, mandate, options) => change(selection, mandate, dropJobs, options),
+    preview: (selection, { tenants } = {}) =>
+      read((client) => previewDead(client, within(filterOf(selection), tenants))),
+    replay: (selection, mandate, scope) => change(selection, mandate, replayJobs, scope),
+    drop: (selection, mandate, scope) => change(selection, mandate, dropJobs, scope),
   };
 }
 
+/** The filter within the caller's tenants. */
+export function within(filter: DeadFilter, tenants: readonly string[] | undefined): DeadFilter {
+  return tenants === undefined ? filter : { ...filter, tenants };
+}
+
 /** Ids that were named are all looked at, so that each is answered for; a filter chooses among the dead. */
-async function choose(pool: Pool, filter: DeadFilter): Promise<Chosen> {
-  if (filter.ids === undefined || filter.tenants !== undefined) return chooseDead(pool, filter);
-  return { ids: filter.ids.map(String), momentUs: await readMoment(pool) };
+async function choose(client: Queryable, filter: DeadFilter, most?: number): Promise<Chosen> {
+  if (filter.ids === undefined) return chooseDead(client, filter, most);
+  return { ids: filter.ids.map(String), momentUs: await readMoment(client) };
+}
+
+function tooMany(): UkemiError {
+  return wrong(
+    "filter",
+    `matches more than ${CHANGES_MAX} dead letters, and one request changes at most so many: narrow it, or make an operation`,
+  );
 }

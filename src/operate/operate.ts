@@ -14,6 +14,7 @@ import {
   type Rejections,
   type Workers,
 } from "./lists.ts";
+import { createOperations, type Operations } from "./operations.ts";
 import { createQueues, type Queues } from "./queues.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
@@ -31,6 +32,7 @@ export interface Operate {
   readonly audit: Audit;
   readonly tokens: Tokens;
   readonly bodies: Bodies;
+  readonly operations: Operations;
 }
 
 /** How the hands reach the store. */
@@ -41,12 +43,19 @@ export interface OperateOptions {
   readonly readTimeoutMs?: number;
   /** The option bodyKeys: what opens sealed bodies. @default none */
   readonly bodyKeys?: readonly string[];
+  /** Called when an operation was made or resumed here: a process that runs operations begins at once. */
+  readonly onOperation?: () => void;
 }
 
 const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
-export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys }: OperateOptions): Operate {
+export function createOperate({
+  open,
+  readTimeoutMs = READ_TIMEOUT_MS,
+  bodyKeys,
+  onOperation,
+}: OperateOptions): Operate {
   const read: Read = async (work) => {
     const surrounding = surroundingClient();
     return surrounding ? work(surrounding) : readWithin(await open(), readTimeoutMs, work);
@@ -63,5 +72,6 @@ export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys 
     audit: createAudit(read),
     tokens: createTokens(open, read),
     bodies,
+    operations: createOperations({ open, read, wake: onOperation }),
   };
 }

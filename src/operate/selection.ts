@@ -4,7 +4,7 @@ import { readText, wrong } from "./mandate.ts";
 
 /** Which dead letters are meant. A filter without a single field is refused: say `all` instead. */
 export type Selection =
-  | { readonly ids: readonly number[]; readonly tenants?: readonly string[] }
+  | { readonly ids: readonly number[] }
   | { readonly filter: DeadFilter }
   | { readonly all: true };
 
@@ -33,15 +33,20 @@ export function filterOf(selection: Selection): DeadFilter {
     if (!selection.all) throw wrong("all", "must be true");
     return {};
   }
-  if ("ids" in selection) {
-    const { tenants } = selection;
-    return { ids: readIds(selection.ids), ...(tenants && { tenants }) };
-  }
+  if ("ids" in selection) return { ids: readIds(selection.ids) };
   const filter = readDeadFilter(selection.filter);
   if (Object.values(filter).every((value) => value === undefined)) {
     throw wrong("filter", "must name at least one field: an empty one would mean every dead letter");
   }
   return filter;
+}
+
+/** A selection as it is kept and shown: in the words of the API. */
+export function shownSelection(selection: Selection): Readonly<Record<string, unknown>> {
+  if ("all" in selection) return { all: true };
+  if ("ids" in selection) return { ids: selection.ids };
+  const { errorClass, tenants: _, ...filter } = selection.filter;
+  return { filter: { ...filter, ...(errorClass === undefined ? {} : { error_class: errorClass }) } };
 }
 
 /** The filter, or an error that names the field that cannot be. */

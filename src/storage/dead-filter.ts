@@ -8,8 +8,6 @@ export interface DeadFilter {
   readonly type?: string;
   readonly source?: string;
   readonly tenant?: string;
-  /** Only of these tenants. */
-  readonly tenants?: readonly string[];
   /** A business id found in the event, such as `pi_…`. */
   readonly ref?: string;
   /** The event, by our id or by the sender's. */
@@ -22,6 +20,8 @@ export interface DeadFilter {
   /** Died before this time. */
   readonly until?: Date;
   readonly ids?: readonly number[];
+  /** Only those of these tenants: what a caller bound to tenants may see. */
+  readonly tenants?: readonly string[];
 }
 
 /** A condition in SQL with the values of its parameters. */
@@ -44,7 +44,6 @@ export function whereDead(filter: DeadFilter, before: readonly unknown[] = []): 
   add("e.type = ?", filter.type);
   add("e.source = ?", filter.source);
   add("j.tenant = ?", filter.tenant);
-  add("j.tenant = any(?::text[])", filter.tenants);
   add("j.event in (select event from ukemi.event_refs where ref = ?)", filter.ref);
   // a sender's id may look like one of ours
   add(
@@ -57,6 +56,7 @@ export function whereDead(filter: DeadFilter, before: readonly unknown[] = []): 
   add("j.finished_at >= ?", filter.since);
   add("j.finished_at < ?", filter.until);
   add("j.id = any(?::bigint[])", filter.ids);
+  add("j.tenant = any(?::text[])", filter.tenants);
   return { sql: where.join(" and "), values };
 }
 

@@ -54,16 +54,17 @@ export interface Chosen {
   readonly momentUs: string;
 }
 
-/** Chooses dead letters in the order in which they were made, so that those of one key keep it. */
-export async function chooseDead(client: Queryable, filter: DeadFilter): Promise<Chosen> {
+/** Chooses dead letters in the order in which they were made, so that those of one key keep it; with `most`, the first. */
+export async function chooseDead(client: Queryable, filter: DeadFilter, most?: number): Promise<Chosen> {
   const momentUs = await readMoment(client);
-  const where = whereDead(filter, [momentUs]);
+  const where = whereDead(filter, [momentUs, most ?? null]);
   const { rows } = await client.query<{ id: string }>(
     `select j.id
      from ukemi.jobs j
      left join ukemi.events e on e.id = j.event
      where ${where.sql} and j.finished_at <= ${timeOfUs("$1")}
-     order by j.id`,
+     order by j.id
+     limit $2::bigint`,
     where.values,
   );
   return { ids: rows.map((row) => row.id), momentUs };
@@ -90,6 +91,10 @@ export interface Skip {
 export interface DeadChange extends Chosen {
   readonly actor: string;
   readonly reason: string;
+  /** Only jobs of these tenants: the others are answered for as if they were not there. @default all */
+  readonly tenants?: readonly string[] | undefined;
+  /** The operation that does it, for the audit. */
+  readonly operation?: string;
 }
 
 /** What was changed, and what follows after the commit. */
@@ -110,6 +115,7 @@ select j.id, j.event, ${BODY_GONE} as body_gone, ${ERASED_AT} is not null as era
 from ukemi.jobs j
 left join ukemi.events e on e.id = j.event
 where j.id = any($1::bigint[]) and j.state = 'dead' and j.finished_at <= ${timeOfUs("$2")}
+  and ($3::text[] is null or j.tenant = any($3::text[]))
 order by j.id
 for update of j`;
 
@@ -133,6 +139,7 @@ const audits = (action: string) => `
       'reason', $3::text, 'handler', c.subscription, 'queue', c.queue, 'event', c.event, 'event_id', e.event_id,
       'type', e.type, 'refs', ${REFS}, 'death', w.death, 'error_class', c.error_class
     )
+    || case when $4::text is null then '{}'::jsonb else jsonb_build_object('operation', $4::text) end
   from changed c
   join was w on w.id = c.id
   left join ukemi.events e on e.id = c.event`;
@@ -240,7 +247,7 @@ interface LockedRow {
 
 async function lockDead(client: Queryable, change: DeadChange): Promise<readonly LockedRow[]> {
   await client.query(SETTINGS);
-  const { rows } = await client.query<LockedRow>(LOCK, [change.ids, change.momentUs]);
+  const { rows } = await client.query<LockedRow>(LOCK, [change.ids, change.momentUs, change.tenants ?? null]);
   return rows;
 }
 
@@ -248,7 +255,7 @@ async function changeLocked(
   client: Queryable,
   statement: string,
   rows: readonly LockedRow[],
-  { actor, reason }: DeadChange,
+  { actor, reason, operation }: DeadChange,
 ): Promise<readonly { readonly queue: string; readonly key: string | null }[]> {
   if (rows.length === 0) return [];
   await client.query(LOCK_OUTCOMES, [rows.flatMap((row) => row.event ?? [])]);
@@ -256,6 +263,7 @@ async function changeLocked(
     rows.map((row) => row.id),
     actor,
     reason,
+    operation ?? null,
   ]);
   const count = changed.rows.reduce((sum, row) => sum + row.count, 0);
   if (count !== rows.length) throw new Error(`${rows.length} jobs were locked, and ${count} were changed`);
@@ -272,8 +280,9 @@ async function explainMissing(
   const missing = change.ids.filter((id) => !found.has(id));
   if (missing.length === 0) return [];
   const { rows } = await client.query<{ id: string; state: string }>(
-    "select id, state from ukemi.jobs where id = any($1::bigint[])",
-    [missing],
+    `select id, state from ukemi.jobs
+     where id = any($1::bigint[]) and ($2::text[] is null or tenant = any($2::text[]))`,
+    [missing, change.tenants ?? null],
   );
   const states = new Map(rows.map((row) => [row.id, row.state]));
   return missing.map((id) => ({ id: Number(id), reason: reasonOf(states.get(id)) }));

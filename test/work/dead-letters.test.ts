@@ -43,7 +43,7 @@ test("replays a dead letter with all its attempts before it, and says by whom an
   mended = true;
   const id = Number(dead!.id);
   const result = await operateOn(pool).dead.replay({ ids: [id] }, MANDATE);
-  expect(result).toEqual({ changed: 1, skipped: 0, skips: [], stopped: false });
+  expect(result).toEqual({ changed: 1, skipped: 0, skips: [] });
   const [job] = await untilDrained(pool);
   expect(job).toMatchObject({ state: "done", attempt: 1, death: null });
   const { rows } = await pool.query("select status, error_message, billing_id from ukemi.webhook_events");
@@ -177,7 +177,7 @@ test("replays one that died by terminal when an operator says so", async () => {
   expect((await untilDrained(pool))[0]).toMatchObject({ state: "done", attempt: 1 });
 });
 
-test("replays a thousand by filter in batches, and every one runs once", async () => {
+test("replays a thousand by filter in one commit, and every one runs once", async () => {
   const store = await createDatabase();
   await register(store.pool);
   const ids = numbered(1000);
@@ -192,37 +192,14 @@ test("replays a thousand by filter in batches, and every one runs once", async (
     without_body: 0,
     groups: [{ handler: HANDLER, error_class: "TypeError", count: 1000, without_body: 0, workers: 1 }],
   });
-  const progress: number[] = [];
-  const result = await dead.replay({ filter: { handler: HANDLER } }, MANDATE, {
-    onProgress: ({ done, total }) => progress.push(done / total),
-  });
-  expect(result).toMatchObject({ changed: 1000, skipped: 0, stopped: false });
-  expect(progress).toEqual([0.2, 0.4, 0.6, 0.8, 1]);
+  const result = await dead.replay({ filter: { handler: HANDLER } }, MANDATE);
+  expect(result).toEqual({ changed: 1000, skipped: 0, skips: [] });
   await untilDrained(store.pool);
   expect(runs.toSorted()).toEqual(ids);
   const { rows } = await store.pool.query(
     "select status, count(*)::int from ukemi.event_outcomes group by 1",
   );
   expect(rows).toEqual([{ status: "success", count: 1000 }]);
-});
-
-test("stops between two batches when told to, and what is done stays done", async () => {
-  const store = await createDatabase();
-  await register(store.pool);
-  await makeDead(store, numbered(450));
-  const stop = new AbortController();
-  const result = await operateOn(store.pool).dead.drop({ all: true }, MANDATE, {
-    signal: stop.signal,
-    onProgress: () => stop.abort(),
-  });
-  expect(result).toMatchObject({ changed: 200, stopped: true });
-  const { rows } = await store.pool.query(
-    "select state, count(*)::int from ukemi.jobs group by 1 order by 1",
-  );
-  expect(rows).toEqual([
-    { state: "cancelled", count: 200 },
-    { state: "dead", count: 250 },
-  ]);
 });
 
 test("a tenant's filter touches no other tenant", async () => {
@@ -243,6 +220,59 @@ test("a tenant's filter touches no other tenant", async () => {
   });
 });
 
+test("a change of up to a thousand is one transaction: all of it or nothing", async () => {
+  const store = await createDatabase();
+  await register(store.pool);
+  const ids = await makeDead(store, numbered(1000));
+  const { dead } = operateOn(store.pool);
+  // the last of them cannot be changed: none is
+  await store.pool.query(`
+    create function refuse_job() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$;
+    create trigger refuse_job before update on ukemi.jobs
+      for each row when (old.id = ${Math.max(...ids.values())}) execute function refuse_job()`);
+  await expect(dead.replay({ all: true }, MANDATE)).rejects.toThrow("not this one");
+  expect((await readJobs(store.pool)).every((job) => job.state === "dead")).toBe(true);
+  expect(await readAudit(store.pool)).toEqual([]);
+  await store.pool.query("drop function refuse_job cascade");
+  await makeDead(store, ["evt_more"]);
+  for (const act of ["replay", "drop"] as const) {
+    await expect(dead[act]({ all: true }, MANDATE)).rejects.toMatchObject({
+      code: "invalid_parameter",
+      message: expect.stringContaining("matches more than 1000 dead letters") as string,
+    });
+  }
+  expect((await readJobs(store.pool)).every((job) => job.state === "dead")).toBe(true);
+  expect(await dead.replay({ ids: [...ids.values()] }, MANDATE)).toMatchObject({ changed: 1000, skipped: 0 });
+});
+
+test("a caller bound to tenants sees and changes only theirs, also by id", async () => {
+  const store = await createDatabase();
+  await register(store.pool);
+  const mine = await makeDead(store, ["evt_a"], { tenant: "org_a" });
+  const others = await makeDead(store, ["evt_b"], { tenant: "org_b" });
+  const nobodys = await makeDead(store, ["evt_none"]);
+  const { dead } = operateOn(store.pool);
+  const bound = { tenants: ["org_a"] };
+  expect((await dead.list({}, bound)).items.map((item) => item.event_id)).toEqual(["evt_a"]);
+  expect((await dead.list({ tenant: "org_b" }, bound)).items).toEqual([]);
+  expect(await dead.groups({}, bound)).toMatchObject([{ count: 1 }]);
+  expect(await dead.preview({ all: true }, bound)).toMatchObject({ count: 1 });
+  expect(await dead.show(mine.get("evt_a")!, bound)).toMatchObject({ event_id: "evt_a" });
+  for (const id of [others.get("evt_b")!, nobodys.get("evt_none")!, 999_999]) {
+    expect(await dead.show(id, bound)).toBeUndefined();
+    for (const act of ["replay", "drop"] as const) {
+      expect(await dead[act]({ ids: [id] }, MANDATE, bound)).toEqual({
+        changed: 0,
+        skipped: 1,
+        skips: [{ id, reason: "unknown" }],
+      });
+    }
+  }
+  expect(await dead.drop({ all: true }, MANDATE, { tenants: [] })).toMatchObject({ changed: 0 });
+  expect(await dead.drop({ all: true }, MANDATE, bound)).toMatchObject({ changed: 1 });
+  expect(await readOutcomes(store.pool)).toEqual({ evt_a: "skipped", evt_b: "failed", evt_none: "failed" });
+});
+
 test("says which bodies are gone before a replay, and skips those; a drop takes them", async () => {
   const store = await createDatabase();
   await register(store.pool);
@@ -255,7 +285,6 @@ test("says which bodies are gone before a replay, and skips those; a drop takes 
     changed: 2,
     skipped: 1,
     skips: [{ id: ids.get("evt_2"), reason: "no_body" }],
-    stopped: false,
   });
   expect(await readOutcomes(store.pool)).toEqual({ evt_1: "pending", evt_2: "failed", evt_3: "pending" });
   expect(await dead.drop({ all: true }, MANDATE)).toMatchObject({ changed: 1, skipped: 0 });
@@ -276,7 +305,6 @@ test("drops what is dead and nothing else, with the reason on the event", async 
       { id: alive, reason: "not_dead" },
       { id: 999_999, reason: "unknown" },
     ],
-    stopped: false,
   });
   expect((await readJobs(store.pool)).map((job) => [job.event_id, job.state, job.death])).toEqual([
     ["evt_1", "cancelled", null],

@@ -5,6 +5,7 @@ import { createKeyring } from "../../src/storage/keyring.ts";
 import { transaction, type Pool } from "../../src/storage/postgres.ts";
 import { tablesWith } from "../support/canary.ts";
 import { runCli } from "../support/cli.ts";
+import type { Alert } from "../../src/observe/alerts.ts";
 import { createDatabase } from "../support/database.ts";
 import { MANDATE, readAudit, refuseAudit } from "../support/dead.ts";
 import { post } from "../support/letter-box.ts";
@@ -158,7 +159,7 @@ test("refuses to start without the key, or with another of its name, and says wh
 test("a job whose key is missing waits without burning an attempt, and is told of once", async () => {
   const { url, pool } = await createDatabase();
   const [a, b] = [masterKey("a"), masterKey("b")];
-  const alerts: { kind: string; message: string }[] = [];
+  const alerts: Alert[] = [];
   const poor = makeUkemi(url, { bodyKeys: [a], onAlert: (alert) => void alerts.push(alert) });
   const runs: string[] = [];
   poor.ukemi.on("stripe", "*", ({ event }) => void runs.push((event as { id: string }).id));

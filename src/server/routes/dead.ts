@@ -91,8 +91,8 @@ const change = (act: "replay" | "drop", text: string) =>
     answer: Changed,
     async run({ body, caller, mandate }, { dead }) {
       const selection = selectionOf(body, caller);
-      if (body.dry_run) return { dry_run: true, ...(await dead.preview(selection)) };
-      return { dry_run: false, ...(await dead[act](selection, mandate)) };
+      if (body.dry_run) return { dry_run: true, ...(await dead.preview(selection, caller)) };
+      return { dry_run: false, ...(await dead[act](selection, mandate, caller)) };
     },
   });
 
@@ -107,7 +107,8 @@ export const deadRoutes: readonly Route[] = [
     query: Type.Object({ ...FILTER, ids: IDS, ...PAGE }),
     answer: pageOf(DeadLetter),
     run({ query: { limit, cursor, ids, ...fields }, caller }, { dead }) {
-      return dead.list(filterOf(fields, caller, ids), { limit, cursor });
+      const { tenants } = caller;
+      return dead.list(filterOf(fields, caller, ids), { limit, cursor, tenants });
     },
   }),
   route({
@@ -120,7 +121,7 @@ export const deadRoutes: readonly Route[] = [
     query: Type.Object({ ...FILTER, ids: IDS }),
     answer: listOf(DeadGroup),
     async run({ query: { ids, ...fields }, caller }, { dead }) {
-      return { items: await dead.groups(filterOf(fields, caller, ids)) };
+      return { items: await dead.groups(filterOf(fields, caller, ids), caller) };
     },
   }),
   route({
@@ -144,14 +145,8 @@ export function selectionOf(
 ): Selection {
   if ([ids, filter, all].filter((way) => way !== undefined).length !== 1)
     throw wrong("ids", "or a filter or all must be given, exactly one of them");
-  const { tenants } = caller;
-  if (all) return tenants === undefined ? { all } : { filter: { tenants } };
-  if (ids !== undefined) return { ids, ...(tenants && { tenants }) };
-  const chosen = filterOf(filter!, caller);
-  if (Object.keys(filter!).length === 0) {
-    throw wrong("filter", "must name at least one field: an empty one would mean every dead letter");
-  }
-  return { filter: chosen };
+  if (all) return { all };
+  return ids === undefined ? { filter: filterOf(filter!, caller) } : { ids };
 }
 
 function filterOf(
@@ -160,12 +155,10 @@ function filterOf(
   ids?: string,
 ): DeadFilter {
   requireTenant(caller, texts.tenant);
-  const { tenants } = caller;
   return {
     ...texts,
     ...(error_class === undefined ? {} : { errorClass: error_class }),
     ...timesOf({ since, until }),
     ...(ids === undefined ? {} : { ids: ids.split(",").map(readId) }),
-    ...(tenants && { tenants }),
   };
 }

@@ -51,7 +51,7 @@ export const jobRoutes: readonly Route[] = [
 
 /** The job, or an error where the caller sees none with this id. */
 export async function showJob(dead: DeadLetters, id: string, caller: Caller): Promise<ShownJob> {
-  const job = await dead.show(readId(id), caller.tenants);
+  const job = await dead.show(readId(id), caller);
   if (!job) throw new UkemiError("not_found", "There is no job with this id.");
   return job;
 }
