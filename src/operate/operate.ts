@@ -3,6 +3,7 @@ import { readWithin, type Pool } from "../storage/postgres.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
 import { createQueues, type Queues } from "./queues.ts";
+import { createStatistics, type Statistics } from "./statistics.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
 
 /** An operator's hands. */
@@ -11,6 +12,7 @@ export interface Operate {
   readonly events: StoredEvents;
   readonly queues: Queues;
   readonly handlers: Handlers;
+  readonly statistics: Statistics;
 }
 
 /** How the hands reach the store. */
@@ -31,5 +33,6 @@ export function createOperate({ open, readTimeoutMs = READ_TIMEOUT_MS }: Operate
     events: createStoredEvents(open, read),
     queues: createQueues(open, read),
     handlers: createHandlers(open, read),
+    statistics: createStatistics(read),
   };
 }
