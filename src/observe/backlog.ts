@@ -20,28 +20,29 @@ const OLD_MS = 60_000;
 /** Makes a reader that asks the database at most every few seconds. It never rejects: what is not known is left out. */
 export function createBacklog(
   read: () => Promise<readonly QueueBacklog[]>,
+  nowMs: () => number = steadyMs,
 ): () => Promise<readonly QueueBacklog[]> {
   let last: { readonly queues: readonly QueueBacklog[]; readonly at: number } | undefined;
-  let asking: Promise<void> | undefined;
-  let nextAt = 0;
+  let asking = false;
+  let waited: Promise<void> | undefined;
+  let nextAt = -Infinity;
 
   async function ask(): Promise<void> {
-    const startedAt = steadyMs();
+    asking = true;
+    const startedAt = nowMs();
     try {
-      last = { queues: await read(), at: steadyMs() };
+      last = { queues: await read(), at: nowMs() };
     } catch {
       // the database is away: other metrics say so
     }
-    nextAt = steadyMs() + Math.max(FRESH_MS, PAUSE_PER_WORK * (steadyMs() - startedAt));
-    asking = undefined;
+    nextAt = nowMs() + Math.max(FRESH_MS, PAUSE_PER_WORK * (nowMs() - startedAt));
+    asking = false;
   }
 
   return async () => {
-    // only who asks first waits: one that hangs must not hold up the next
-    if (!asking && steadyMs() >= nextAt) {
-      asking = ask();
-      await inTime(asking, WAIT_MS, () => {});
-    }
-    return last && steadyMs() - last.at < OLD_MS ? last.queues : [];
+    // all who come at once wait together; a question that hangs does not hold up those who come later
+    if (!asking && nowMs() >= nextAt) waited = inTime(ask(), WAIT_MS, () => {});
+    await waited;
+    return last && nowMs() - last.at < OLD_MS ? last.queues : [];
   };
 }

@@ -22,6 +22,9 @@ const RECENT_MS = 50_000;
 const PAUSE_PER_WORK = 20;
 const PAUSE_MS_MAX = 600_000;
 
+/** An older store is counted for so long at a time, with as long a pause: the newest hours have their turn in between. */
+const STRETCH_MS = 10_000;
+
 const NEVER = new AbortController().signal;
 
 /** What the round tells the world. */
@@ -35,35 +38,52 @@ export function createStatisticsRound({ alert, noticed }: StatisticsNews): Round
   return {
     name: "counting events",
     async run(duties, ended) {
-      const worked = await countEvents(duties, ended);
+      const { slowestMs, left } = await countEvents(duties, { ended, mostMs: STRETCH_MS });
       for (const anomaly of await judgeHours(duties, ended)) {
         noticed(anomaly);
         if (anomaly.is_news) alert(alertOf(anomaly));
       }
-      return Math.max(EVERY_MS, Math.min(PAUSE_MS_MAX, PAUSE_PER_WORK * worked.slowestMs));
+      if (left) return STRETCH_MS;
+      return Math.max(EVERY_MS, Math.min(PAUSE_MS_MAX, PAUSE_PER_WORK * slowestMs));
     },
   };
 }
 
+/** How a count is bounded. */
+export interface CountOptions {
+  readonly ended?: AbortSignal;
+  /** Changes that somebody looked for less than so many milliseconds ago are not looked for again. @default 50000 */
+  readonly recentMs?: number;
+  /** No hour is begun after so many milliseconds. @default Infinity */
+  readonly mostMs?: number;
+}
+
+/** What a count did. */
+export interface Counted {
+  /** How long the slowest hour took. */
+  readonly slowestMs: number;
+  /** True where hours are left that could have been counted, with more time. */
+  readonly left: boolean;
+}
+
 /**
  * Finds the hours that changed and counts them anew, one in each transaction, the newest first; what is left undone is
- * done by whoever comes next. Returns how long the slowest hour took.
+ * done by whoever comes next.
  */
-export async function countEvents(
-  pool: Pool,
-  ended: AbortSignal = NEVER,
-  recentMs: number = RECENT_MS,
-): Promise<{ readonly slowestMs: number }> {
-  let slowestMs = 0;
+export async function countEvents(pool: Pool, options: CountOptions = {}): Promise<Counted> {
+  const { ended = NEVER, recentMs = RECENT_MS, mostMs = Infinity } = options;
+  const begunAt = steadyMs();
   for (let found = "more", ms = recentMs; found === "more" && !ended.aborted; ms = 0) {
     found = await transaction(pool, (client) => findStaleHours(client, ms));
   }
-  for (let counted = "counted"; counted === "counted" && !ended.aborted;) {
+  let slowestMs = 0;
+  while (!ended.aborted) {
     const startedAt = steadyMs();
-    counted = await transaction(pool, countStaleHour);
+    if (startedAt - begunAt > mostMs) return { slowestMs, left: true };
+    if ((await transaction(pool, countStaleHour)) !== "counted") break;
     slowestMs = Math.max(slowestMs, steadyMs() - startedAt);
   }
-  return { slowestMs };
+  return { slowestMs, left: false };
 }
 
 /** Judges the hours that are over. Returns the anomalies that this process was the first to write down. */

@@ -29,12 +29,7 @@ export interface RunningServer {
 /** Listens with the given Ukemi behind it, which must have been started. */
 export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   const { settings } = ukemi;
-  if (settings.adminToken === undefined && !isLoopback(settings.host)) {
-    throw new UkemiError(
-      "invalid_option",
-      `UKEMI_ADMIN_TOKEN must be set to listen on ${settings.host}: without it anyone who reaches the port could read events.`,
-    );
-  }
+  requireTokenBeyondLoopback(settings);
   let stopping = false;
   const onWebhook = createWebhookListener({
     receive: ukemi.receive,
@@ -73,6 +68,15 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   };
 }
 
+/** Refuses to be reached from elsewhere by anyone. */
+export function requireTokenBeyondLoopback({ adminToken, host }: Ukemi["settings"]): void {
+  if (adminToken !== undefined || isLoopback(host)) return;
+  throw new UkemiError(
+    "invalid_option",
+    `UKEMI_ADMIN_TOKEN must be set to listen on ${host}: without it anyone who reaches the port could read events.`,
+  );
+}
+
 /** A proxy may ask in absolute form (`POST http://host/path`), which a server must take. */
 function pathOf(url: string | undefined): string {
   try {
@@ -102,7 +106,8 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no such host",
 };
 
-function listen(server: Server, host: string, port: number): Promise<void> {
+/** Listens, or throws an error that says why not. */
+export function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const why = LISTEN_FAULTS[error.code ?? ""] ?? error.code ?? error.message;
@@ -115,7 +120,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
 }
 
 /** Idle connections are closed at once, busy ones after their answer, and all of them when the time is up. */
-function close(server: Server, drainTimeoutMs: number): Promise<void> {
+export function close(server: Server, drainTimeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs);
     // a connection that was busy when the stop began is idle after its answer: node:http does not look again
@@ -151,6 +156,7 @@ function refuseBrokenHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   );
 }
 
-function urlOf(host: string, port: number): string {
+/** The address as a person would type it. */
+export function urlOf(host: string, port: number): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -24,10 +24,10 @@ const TRY = { durationMs: 1, worker: uuidv7(0), traceId: null };
 const ERROR = { class: "Error", message: "broken", stack: null };
 
 /** Counts anew, whoever counted last and when. */
-const count = (pool: Pool) => countEvents(pool, undefined, 0);
+const count = (pool: Pool) => countEvents(pool, { recentMs: 0 });
 
 const store = (client: Queryable, events: readonly NewEvent[]) =>
-  storeEvents({ query: client.query.bind(client) as Queryable["query"], pooled: true }, events);
+  storeEvents({ query: client.query.bind(client), pooled: true }, events);
 
 /** The table as it is, and as it should be, counted one by one from the view that people read. */
 async function compare(pool: Pool): Promise<number> {
@@ -145,6 +145,14 @@ const ACTS = {
     await transaction(pool, (client) => findStaleHours(client, 0));
     if (number % 2 === 0) await transaction(pool, countStaleHour);
   },
+  /** Killed inside one of its transactions. */
+  async countKilled(pool: Pool, number: number) {
+    const killed = transaction(pool, async (client) => {
+      await (number % 2 === 0 ? findStaleHours(client, 0) : countStaleHour(client));
+      await client.query("select pg_terminate_backend(pg_backend_pid())");
+    });
+    await expect(killed).rejects.toThrow();
+  },
   async countTwice(pool: Pool) {
     await Promise.all([count(pool), count(pool)]);
   },
@@ -242,6 +250,23 @@ test("an event and an outcome that are committed late are counted, also when man
   expect(Object.values(await readOutcomes(pool)).toSorted()).toEqual(["pending", "success", "unrouted"]);
 });
 
+test("receiving and settling note nothing; only what is pending again is noted", async () => {
+  const { pool } = await createDatabase();
+  await registerAll(pool);
+  const noted = async () => (await pool.query("select from ukemi.outcome_changes")).rowCount;
+  for (let number = 0; number < 20; number += 1) await ACTS.receive(pool, number);
+  for (const number of [0, 1, 2, 3]) await ACTS.done(pool, number);
+  for (const act of ["retry", "die", "crash"] as const) await ACTS[act](pool, 2);
+  expect(await noted()).toBe(0);
+  const { rowCount: dead } = await pool.query("select distinct event from ukemi.jobs where state = 'dead'");
+  expect(dead).toBeGreaterThan(0);
+  await operateOn(pool).dead.replay({ all: true }, MANDATE);
+  expect(await noted()).toBe(dead);
+  await count(pool);
+  expect(await noted()).toBe(0);
+  await compare(pool);
+});
+
 test("an older store is counted hour by hour, the newest first, and goes on where it was stopped", async () => {
   const { pool } = await createDatabase();
   await fillHistory(pool, 50, 4);
@@ -257,8 +282,10 @@ test("an older store is counted hour by hour, the newest first, and goes on wher
   // a stop in the middle
   const stop = new AbortController();
   stop.abort();
-  await countEvents(pool, stop.signal, 0);
+  await countEvents(pool, { ended: stop.signal, recentMs: 0 });
   expect((await statistics.hours(span)).counted_until).toBeNull();
+  // a little at a time
+  expect(await countEvents(pool, { mostMs: 0 })).toMatchObject({ left: true });
   await count(pool);
   expect(await compare(pool)).toBe(200);
   const all = await statistics.hours(span);
@@ -302,7 +329,7 @@ test("a count costs the same with two hundred hours of history as with two", asy
     }
     blocks.push(
       await counter.count(async () => {
-        await countEvents(counter.client as Pool, undefined, 0);
+        await countEvents(counter.client as Pool, { recentMs: 0 });
       }),
     );
   }
@@ -341,7 +368,7 @@ test("a reader that is bound to tenants sees only their counts", async () => {
   await registerAll(pool);
   for (const tenant of [null, "acme", "acme", "globex"]) await store(pool, [event("nobody's", { tenant })]);
   await store(pool, [event("one", { tenant: "acme" }), event("both", { tenant: "globex" })]);
-  const [job] = (await claim(pool, 5)).filter(({ handler }) => handler === "one");
+  const job = (await claim(pool, 5)).find(({ handler }) => handler === "one");
   await settleFailed(pool, job!, { next: "die", death: "terminal", error: ERROR }, TRY);
   await count(pool);
   const { statistics } = operateOn(pool);
