@@ -17,7 +17,9 @@ const NOTES_MOST = 10_000;
 // Whatever the estimates say, only the pages of the time in question are looked at, and only the outcomes of its events.
 const SETTINGS = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-  set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`;
+  set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
+  -- below the time after which we would no longer wait: the server must stop too
+  set_config('statement_timeout', '25s', true)`;
 
 /** What came of looking for changes. */
 export type Found = "busy" | "recent" | "found" | "more";
