@@ -122,6 +122,12 @@ export const OPTIONS = {
     env: "UKEMI_PORT",
     flag: "port",
   }),
+  metricsPort: option(optional(whole(0, 65_535)), {
+    text: "Port on which `ukemi work` answers /metrics, /healthz and /readyz; 0 takes a free one. Unset: none.",
+    default: undefined,
+    env: "UKEMI_METRICS_PORT",
+    flag: "metrics-port",
+  }),
   adminToken: option(optional(TEXT), {
     text: "Bearer token for /api/v1, and for /metrics when not asked from this machine. Needed to listen beyond loopback.",
     default: undefined,

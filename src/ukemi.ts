@@ -13,11 +13,14 @@ import { createQuarantine } from "./inbox/quarantine.ts";
 import type { Delivery } from "./inbox/delivery.ts";
 import { createReceive, type OpenSource } from "./inbox/receive.ts";
 import { createAlerts, type Alert } from "./observe/alerts.ts";
+import { createBacklog } from "./observe/backlog.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
+import { countActs } from "./operate/counted.ts";
 import { createOperate, type Operate } from "./operate/operate.ts";
 import { createOperationRound } from "./operate/operation-round.ts";
 import { makeRounds, type Round } from "./operate/rounds.ts";
+import { createStatisticsRound } from "./operate/statistics-round.ts";
 import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
@@ -29,8 +32,9 @@ import { createStoreKeeper } from "./storage/keeper.ts";
 import type { Tell } from "./storage/news.ts";
 import type { Store } from "./storage/open.ts";
 import type { HandlerTransaction } from "./storage/handler-transaction.ts";
-import { connect, type Connection } from "./storage/postgres.ts";
 import { keepRejections, withoutContent } from "./storage/rejections.ts";
+import { connect, readWithin, type Connection } from "./storage/postgres.ts";
+import { listQueues } from "./storage/queues.ts";
 import { VERSION } from "./version.ts";
 import type { EventHandler, TaskHandler } from "./work/context.ts";
 import type { EventHandlerOptions, HandlerOptions } from "./work/handler.ts";
@@ -122,6 +126,7 @@ const BATCH_BYTES_MAX = 8 * 1024 * 1024;
 const CONNECT_TIMEOUT_MS_MAX = 2000;
 const QUARANTINE = { perInterval: 50, intervalMs: 1000 };
 const STOP_GRACE_MS = 1000;
+const BACKLOG_TIMEOUT_MS = 5000;
 
 /** Makes a Ukemi. Nothing is opened until start() or the first delivery. */
 export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): Ukemi<S> {
@@ -136,6 +141,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     waiting: () => inbox.waiting(),
     running: () => work.running(),
     skewMs: clock.skewMs,
+    backlog: createBacklog(async () => readWithin(keeper.current().pool, BACKLOG_TIMEOUT_MS, listQueues)),
   });
   const registry = createRegistry();
   const alert = createAlerts(logger, onAlert);
@@ -187,11 +193,14 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   });
 
   const operations = createOperationRound({ alert, tell });
-  const rounds: readonly Round[] = [operations];
+  const rounds: readonly Round[] = [
+    operations,
+    createStatisticsRound({ alert, noticed: metrics.anomaly }),
+  ].map((round) => withFaultsCounted(round, metrics));
   const endRounds = new AbortController();
   let makingRounds: Promise<void> | undefined;
   const startRounds = () => {
-    const open = async () => (await keeper.open()).duties;
+    const open = async () => (await keeper.open()).rounds;
     makingRounds ??= makeRounds(rounds, open, tell, endRounds.signal);
   };
 
@@ -216,11 +225,14 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
     task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
     enqueue: work.enqueue,
-    operate: createOperate({
-      open: async () => (await keeper.open()).pool,
-      bodyKeys: settings.bodyKeys,
-      onOperation: operations.wake,
-    }),
+    operate: countActs(
+      createOperate({
+        open: async () => (await keeper.open()).pool,
+        bodyKeys: settings.bodyKeys,
+        onOperation: operations.wake,
+      }),
+      metrics.changed,
+    ),
     async work() {
       await work.start();
       startRounds();
@@ -268,6 +280,18 @@ async function storeForWork(
     offer?.withdraw();
     throw error;
   }
+}
+
+/** The same round; where it fails, it is counted. */
+function withFaultsCounted(round: Round, metrics: Metrics): Round {
+  return {
+    name: round.name,
+    run: (duties, ended) =>
+      round.run(duties, ended).catch((error: unknown) => {
+        if (!ended.aborted) metrics.roundFailed(round.name);
+        throw error;
+      }),
+  };
 }
 
 /** Fills in the defaults, and refuses what could not work. */

@@ -1,5 +1,6 @@
 // Runs a server or a worker until it is told to stop, and then stops everything in order.
 import { inTime } from "../clock.ts";
+import { startMetricsServer } from "../server/metrics-server.ts";
 import { startServer } from "../server/server.ts";
 import type { Ukemi } from "../ukemi.ts";
 
@@ -18,12 +19,16 @@ export async function runServer(
   });
 }
 
-/** Works without a server, until SIGTERM or SIGINT. */
-export async function runWorker(ukemi: Ukemi, onReady: () => void): Promise<void> {
+/** Works without a server, but for its metrics where a port for them is set, until SIGTERM or SIGINT. */
+export async function runWorker(ukemi: Ukemi, onReady: (url: string | undefined) => void): Promise<void> {
+  const { metricsPort } = ukemi.settings;
   await runUntilStopped(ukemi, async (stopped) => {
-    await ukemi.work();
-    onReady();
+    const worker = await ukemi.work();
+    const metrics = metricsPort === undefined ? undefined : await startMetricsServer(ukemi, metricsPort);
+    onReady(metrics?.url);
     ukemi.logger.info({ signal: await stopped }, "stopping");
+    await worker.stop();
+    await metrics?.stop();
   });
 }
 

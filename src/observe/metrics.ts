@@ -4,6 +4,7 @@ import type { Receipt } from "../inbox/receipt.ts";
 import type { Fault } from "../storage/faults.ts";
 import type { Rescued } from "../storage/rescue.ts";
 import type { Report } from "../work/execute.ts";
+import type { QueueBacklog } from "./backlog.ts";
 
 export interface Metrics {
   readonly registry: Registry;
@@ -16,7 +17,16 @@ export interface Metrics {
   tried(report: Report): void;
   /** A job was taken over from a worker that is gone. */
   rescued(job: Pick<Rescued, "queue" | "handler" | "death">): void;
+  /** Dead letters that were brought back or given up, and events that were given to handlers that came later. */
+  changed(act: Act, count: number): void;
+  /** A round of regular work failed. */
+  roundFailed(round: string): void;
+  /** An hour of a source's events was unusual. */
+  anomaly(found: { readonly source: string; readonly kind: string }): void;
 }
+
+/** What can be done to jobs from outside. */
+export type Act = "replayed" | "dropped" | "revived" | "routed";
 
 export interface MetricsOptions {
   readonly version: string;
@@ -26,10 +36,13 @@ export interface MetricsOptions {
   readonly running: () => number;
   /** How far the process clock is ahead of the database's, in milliseconds. */
   readonly skewMs: () => number | undefined;
+  /** What waits in the queues; never rejects, and never takes long. */
+  readonly backlog?: () => Promise<readonly QueueBacklog[]>;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
+const QUEUE_STATES = ["ready", "scheduled", "waiting", "running", "dead"] as const;
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 /** Makes the metrics, each instance with its own registry. */
@@ -111,7 +124,21 @@ export function createMetrics(options: MetricsOptions): Metrics {
     registers,
   });
 
+  const anomalies = new Counter({
+    name: "ukemi_event_anomalies_total",
+    help: "Runs of hours in which a type of event came unusually often (high), rarely (low) or not at all (silent). Counted by the process that noticed.",
+    labelNames: ["source", "kind"],
+    registers,
+  });
+  const rounds = new Counter({
+    name: "ukemi_round_faults_total",
+    help: "Rounds of regular work that failed, and are made again.",
+    labelNames: ["round"],
+    registers,
+  });
+
   const work = createWorkMetrics(registers, options.running);
+  createQueueMetrics(registers, options.backlog ?? (() => Promise.resolve([])));
 
   return {
     registry,
@@ -131,11 +158,55 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     rejectionsDropped: (count) => dropped.inc(count),
     databaseFault: (fault) => faults.inc({ fault }),
+    roundFailed: (round) => rounds.inc({ round }),
+    anomaly: ({ source, kind }) => anomalies.inc({ source, kind }),
   };
 }
 
+/** What waits in the queues, whoever works on them: every process shows the same. */
+function createQueueMetrics(registers: Registry[], backlog: () => Promise<readonly QueueBacklog[]>): void {
+  new Gauge({
+    name: "ukemi_queue_jobs",
+    help: "Jobs in the database that are not done, by state: ready, scheduled, waiting, running, dead.",
+    labelNames: ["queue", "state"],
+    registers,
+    async collect() {
+      const queues = await backlog();
+      this.reset();
+      for (const queue of queues) {
+        for (const state of QUEUE_STATES) this.set({ queue: queue.name, state }, queue[state]);
+      }
+    },
+  });
+  new Gauge({
+    name: "ukemi_queue_oldest_ready_seconds",
+    help: "How long the oldest ready job of a queue has been due; 0 where none is ready.",
+    labelNames: ["queue"],
+    registers,
+    async collect() {
+      const queues = await backlog();
+      this.reset();
+      for (const queue of queues) this.set({ queue: queue.name }, queue.oldest_ready_seconds ?? 0);
+    },
+  });
+  new Gauge({
+    name: "ukemi_queue_paused",
+    help: "1 where an operator has paused the queue.",
+    labelNames: ["queue"],
+    registers,
+    async collect() {
+      const queues = await backlog();
+      this.reset();
+      for (const queue of queues) this.set({ queue: queue.name }, queue.paused ? 1 : 0);
+    },
+  });
+}
+
 /** What is counted of jobs. Handlers and queues are names of the application's own choosing, and few. */
-function createWorkMetrics(registers: Registry[], running: () => number): Pick<Metrics, "tried" | "rescued"> {
+function createWorkMetrics(
+  registers: Registry[],
+  running: () => number,
+): Pick<Metrics, "tried" | "rescued" | "changed"> {
   const tries = new Counter({
     name: "ukemi_job_tries_total",
     help: "Tries at jobs by how they ended: done, retry, not_yet, dead, returned (no fault of the handler), lost (lease).",
@@ -168,6 +239,12 @@ function createWorkMetrics(registers: Registry[], running: () => number): Pick<M
     buckets: [...SECONDS, 30, 60, 300],
     registers,
   });
+  const changed = new Counter({
+    name: "ukemi_jobs_changed_total",
+    help: "Jobs changed from outside: dead ones replayed or dropped by an operator, revived by a sender's resend; events routed to a handler that came later.",
+    labelNames: ["act"],
+    registers,
+  });
   new Gauge({
     name: "ukemi_jobs_running",
     help: "Jobs that run in this process now.",
@@ -187,5 +264,6 @@ function createWorkMetrics(registers: Registry[], running: () => number): Pick<M
       rescues.inc({ queue, handler });
       if (death !== null) dead.inc({ queue, handler, death });
     },
+    changed: (act, count) => changed.inc({ act }, count),
   };
 }

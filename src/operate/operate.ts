@@ -16,6 +16,7 @@ import {
 } from "./lists.ts";
 import { createOperations, type Operations } from "./operations.ts";
 import { createQueues, type Queues } from "./queues.ts";
+import { createStatistics, type Statistics } from "./statistics.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
 import { surroundingClient } from "./transaction.ts";
@@ -33,6 +34,7 @@ export interface Operate {
   readonly tokens: Tokens;
   readonly bodies: Bodies;
   readonly operations: Operations;
+  readonly statistics: Statistics;
 }
 
 /** How the hands reach the store. */
@@ -73,5 +75,6 @@ export function createOperate({
     tokens: createTokens(open, read),
     bodies,
     operations: createOperations({ open, read, wake: onOperation }),
+    statistics: createStatistics(read),
   };
 }

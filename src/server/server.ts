@@ -29,13 +29,7 @@ export interface RunningServer {
 /** Listens with the given Ukemi behind it, which must have been started. */
 export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   const { settings } = ukemi;
-  const needsToken = settings.adminToken === undefined && !isLoopback(settings.host);
-  if (needsToken && !(await ukemi.operate.tokens.any("admin"))) {
-    throw new UkemiError(
-      "invalid_option",
-      `A token is needed to listen on ${settings.host}: set UKEMI_ADMIN_TOKEN, or make one with \`ukemi token create --scope admin\`.`,
-    );
-  }
+  await requireTokenBeyondLoopback(ukemi);
   let stopping = false;
   const onWebhook = createWebhookListener({
     receive: ukemi.receive,
@@ -74,6 +68,16 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   };
 }
 
+/** Refuses to be reached from elsewhere by anyone. */
+export async function requireTokenBeyondLoopback({ settings, operate }: Ukemi): Promise<void> {
+  const { adminToken, host } = settings;
+  if (adminToken !== undefined || isLoopback(host) || (await operate.tokens.any("admin"))) return;
+  throw new UkemiError(
+    "invalid_option",
+    `A token is needed to listen on ${host}: set UKEMI_ADMIN_TOKEN, or make one with \`ukemi token create --scope admin\`.`,
+  );
+}
+
 /** A proxy may ask in absolute form (`POST http://host/path`), which a server must take. */
 function pathOf(url: string | undefined): string {
   try {
@@ -103,7 +107,8 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no such host",
 };
 
-function listen(server: Server, host: string, port: number): Promise<void> {
+/** Listens, or throws an error that says why not. */
+export function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const why = LISTEN_FAULTS[error.code ?? ""] ?? error.code ?? error.message;
@@ -116,7 +121,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
 }
 
 /** Idle connections are closed at once, busy ones after their answer, and all of them when the time is up. */
-function close(server: Server, drainTimeoutMs: number): Promise<void> {
+export function close(server: Server, drainTimeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs);
     // a connection that was busy when the stop began is idle after its answer: node:http does not look again
@@ -152,6 +157,7 @@ function refuseBrokenHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   );
 }
 
-function urlOf(host: string, port: number): string {
+/** The address as a person would type it. */
+export function urlOf(host: string, port: number): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -47,6 +47,8 @@ export interface StoredBatch {
   readonly ready: readonly string[];
   /** Keys whose jobs wait to be promoted. */
   readonly waiting: readonly JobKey[];
+  /** How many dead jobs these deliveries brought back. */
+  readonly revived: number;
 }
 
 /** Slots of a worker in this process: jobs may be inserted as claimed by it. */
@@ -241,6 +243,7 @@ export async function storeEvents(
       ...sorted.waiting,
       ...revived.flatMap(({ queue, key }) => (key === null ? [] : { queue, key })),
     ],
+    revived: revived.reduce((sum, { count }) => sum + count, 0),
     ready: [...new Set([...readyIn(routed), ...revived.map(({ queue }) => queue)])],
     events: batch.map((event) => {
       const identity = identityOf(event);

@@ -15,6 +15,8 @@ export interface Store {
   readonly pool: Pool;
   /** For our own duties, so that no number of slow reads can hold them up. */
   readonly duties: Pool;
+  /** For the rounds: long ones among them must not hold up the duties. */
+  readonly rounds: Pool;
   /** Where lanes connect to. */
   readonly url: string;
   /** Where sessions connect to that must not go through a transaction pooler. */
@@ -39,8 +41,9 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
   const url = embedded?.url ?? settings.database!;
   const pool = openPool(url);
   const duties = openPool(url, { max: 2, name: "ukemi duties" });
+  const rounds = openPool(url, { max: 3, name: "ukemi rounds" });
   const close = async () => {
-    await Promise.all([closePool(pool), closePool(duties)]);
+    await Promise.all([closePool(pool), closePool(duties), closePool(rounds)]);
     await embedded?.stop();
   };
   try {
@@ -53,7 +56,7 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     );
     const keyring = createKeyring(settings.bodyKeys, tell);
     await keyring.load(duties);
-    return { pool, duties, url, sessionUrl: settings.directUrl ?? url, keyring, close };
+    return { pool, duties, rounds, url, sessionUrl: settings.directUrl ?? url, keyring, close };
   } catch (error) {
     await close();
     throw explain(error);

@@ -40,13 +40,15 @@ audits as (
   from revived
   join ukemi.events e on e.id = revived.event
 )
-select distinct queue, key from revived`;
+select queue, key, count(*)::int as count
+from revived
+group by queue, key`;
 
-/** Revives the dead jobs of these events. Returns the queues that have new work, and the keys that it waits for. */
+/** Revives the dead jobs of these events. Returns the queues that have new work, the keys that it waits for, and how many. */
 export async function reviveJobs(
   client: Queryable,
   events: readonly string[],
-): Promise<readonly { readonly queue: string; readonly key: string | null }[]> {
-  const { rows } = await client.query<{ queue: string; key: string | null }>(REVIVE, [events]);
+): Promise<readonly { readonly queue: string; readonly key: string | null; readonly count: number }[]> {
+  const { rows } = await client.query<{ queue: string; key: string | null; count: number }>(REVIVE, [events]);
   return rows;
 }

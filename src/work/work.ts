@@ -43,7 +43,7 @@ export interface Work {
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   offer(): Offer | undefined;
   /** Events were stored: whoever can work on them should know. */
-  stored(batch: Pick<StoredBatch, "ready" | "waiting">): void;
+  stored(batch: Pick<StoredBatch, "ready" | "waiting" | "revived">): void;
   running(): number;
 }
 
@@ -100,7 +100,8 @@ export function createWork(options: WorkOptions): Work {
     },
   });
 
-  function stored({ ready, waiting }: Pick<StoredBatch, "ready" | "waiting">): void {
+  function stored({ ready, waiting, revived }: Pick<StoredBatch, "ready" | "waiting" | "revived">): void {
+    if (revived > 0) options.metrics.changed("revived", revived);
     if (ready.length > 0) onReady(ready);
     if (waiting.length > 0) void promote(waiting);
   }

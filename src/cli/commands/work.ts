@@ -10,16 +10,22 @@ export function workCommand(): Command {
   const command = new Command("work").description(
     "Work on jobs with the handlers of the configuration file, without receiving anything.",
   );
-  return withFlags(withConfig(command), ["data", "database", "concurrency", "logLevel", "migrate"]).action(
-    async () => {
-      const { ukemi, hasHandlers } = await openApplication(command);
-      if (!hasHandlers) {
-        throw new UkemiError(
-          "invalid_option",
-          "There are no handlers to work for: write them into ukemi.config.ts (handlers: (ukemi) => { ukemi.on(…) }), or pass --config.",
-        );
-      }
-      await runWorker(ukemi, () => ukemi.logger.info("ready"));
-    },
-  );
+  return withFlags(withConfig(command), [
+    "data",
+    "database",
+    "concurrency",
+    "logLevel",
+    "migrate",
+    "metricsPort",
+    "host",
+  ]).action(async () => {
+    const { ukemi, hasHandlers } = await openApplication(command);
+    if (!hasHandlers) {
+      throw new UkemiError(
+        "invalid_option",
+        "There are no handlers to work for: write them into ukemi.config.ts (handlers: (ukemi) => { ukemi.on(…) }), or pass --config.",
+      );
+    }
+    await runWorker(ukemi, (url) => ukemi.logger.info({ url }, "ready"));
+  });
 }

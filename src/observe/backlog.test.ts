@@ -1,0 +1,60 @@
+// The gauges of the queues must never hold up whoever asks for metrics.
+import { expect, test, vi } from "vitest";
+import { createBacklog, type QueueBacklog } from "./backlog.ts";
+import { createMetrics } from "./metrics.ts";
+
+const QUEUE: QueueBacklog = {
+  name: "default",
+  paused: true,
+  ready: 3,
+  scheduled: 2,
+  waiting: 1,
+  running: 4,
+  dead: 5,
+  oldest_ready_seconds: 7.5,
+};
+
+const facts = { version: "0", waiting: () => 0, running: () => 0, skewMs: () => 0 };
+
+test("shows what waits in each queue, and asks once for all of it", async () => {
+  const read = vi.fn(() => Promise.resolve([QUEUE]));
+  const { registry } = createMetrics({ ...facts, backlog: createBacklog(read) });
+  for (let times = 0; times < 3; times += 1) {
+    const text = await registry.metrics();
+    expect(text).toContain('ukemi_queue_jobs{queue="default",state="ready"} 3');
+    expect(text).toContain('ukemi_queue_jobs{queue="default",state="scheduled"} 2');
+    expect(text).toContain('ukemi_queue_jobs{queue="default",state="waiting"} 1');
+    expect(text).toContain('ukemi_queue_jobs{queue="default",state="running"} 4');
+    expect(text).toContain('ukemi_queue_jobs{queue="default",state="dead"} 5');
+    expect(text).toContain('ukemi_queue_oldest_ready_seconds{queue="default"} 7.5');
+    expect(text).toContain('ukemi_queue_paused{queue="default"} 1');
+  }
+  expect(read).toHaveBeenCalledTimes(1);
+});
+
+test("answers without the queues when the database hangs, and asks it once", async () => {
+  const read = vi.fn(() => new Promise<never>(() => {}));
+  const { registry } = createMetrics({ ...facts, backlog: createBacklog(read) });
+  for (let times = 0; times < 3; times += 1) {
+    const text = await registry.metrics();
+    expect(text).toContain("ukemi_jobs_running 0");
+    expect(text).not.toContain("ukemi_queue_jobs{");
+  }
+  expect(read).toHaveBeenCalledTimes(1);
+});
+
+test("gives the last answer while the database is away, and none when that is old", async () => {
+  let now = 0;
+  const read = vi.fn<() => Promise<QueueBacklog[]>>().mockResolvedValueOnce([QUEUE]);
+  read.mockRejectedValue(new Error("away"));
+  const backlog = createBacklog(read, () => now);
+  expect(await backlog()).toEqual([QUEUE]);
+  now += 10_000;
+  expect(await backlog()).toEqual([QUEUE]);
+  now += 60_000;
+  expect(await backlog()).toEqual([]);
+  read.mockResolvedValue([{ ...QUEUE, ready: 9 }]);
+  now += 10_000;
+  expect(await backlog()).toMatchObject([{ ready: 9 }]);
+  expect(read).toHaveBeenCalledTimes(4);
+});

@@ -1,0 +1,103 @@
+// Statistics in an operator's hands: how many events came in each hour, of each type, and what was unusual.
+import {
+  readCountState,
+  readHours,
+  readTypes,
+  type CountedHour,
+  type CountedType,
+  type CountFilter,
+  type CountState,
+} from "../storage/statistics.ts";
+import { listAnomalies, type Anomaly } from "../storage/statistics-anomalies.ts";
+import type { Read } from "./dead.ts";
+import { readText, wrong } from "./mandate.ts";
+
+/** Which anomalies to list. */
+export interface AnomalyQuery {
+  /** The first hour. */
+  readonly since: Date;
+  /** Only hours that begin before this. */
+  readonly until: Date;
+  /** @default 50 */
+  readonly limit?: number | undefined;
+  readonly cursor?: string | undefined;
+  /** Volumes are those of all tenants together: who may see only some sees no anomalies. */
+  readonly tenants?: readonly string[] | undefined;
+}
+
+/** One page of anomalies. */
+export interface AnomalyPage {
+  readonly items: readonly Anomaly[];
+  /** Where the next page begins; absent on the last. */
+  readonly cursor?: string;
+}
+
+/** What can be asked of the counts. They lag behind by about a minute: each answer says how far they go. */
+export interface Statistics {
+  /** By hour (UTC), source and type, the oldest first; at most 31 days. */
+  hours(filter: CountFilter): Promise<CountState & { readonly items: readonly CountedHour[] }>;
+  /** By source and type, the most frequent first; at most 366 days. */
+  types(
+    filter: Pick<CountFilter, "since" | "until" | "tenants">,
+  ): Promise<CountState & { readonly items: readonly CountedType[] }>;
+  /** The last noticed first. */
+  anomalies(query: AnomalyQuery): Promise<AnomalyPage>;
+}
+
+const DAY_MS = 86_400_000;
+const HOURS_DAYS_MAX = 31;
+const TYPES_DAYS_MAX = 366;
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 200;
+const NAME_MAX = 255;
+
+export function createStatistics(read: Read): Statistics {
+  return {
+    hours(filter) {
+      const wanted = readFilter(filter, HOURS_DAYS_MAX);
+      return read(async (client) => ({
+        ...(await readCountState(client)),
+        items: await readHours(client, wanted),
+      }));
+    },
+    types({ since, until, tenants }) {
+      const wanted = readFilter({ since, until, tenants }, TYPES_DAYS_MAX);
+      return read(async (client) => ({
+        ...(await readCountState(client)),
+        items: await readTypes(client, wanted),
+      }));
+    },
+    async anomalies({ since, until, limit = LIMIT_DEFAULT, cursor, tenants }) {
+      readSpan(since, until);
+      if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
+        throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
+      }
+      if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
+        throw wrong("cursor", "must be the cursor of an earlier answer");
+      }
+      if (tenants !== undefined) return { items: [] };
+      const before = cursor === undefined ? undefined : Number(cursor);
+      const found = await read((client) => listAnomalies(client, { since, until, limit: limit + 1, before }));
+      const items = found.slice(0, limit);
+      return found.length > limit ? { items, cursor: String(items.at(-1)!.id) } : { items };
+    },
+  };
+}
+
+function readFilter(filter: CountFilter, daysMax: number): CountFilter {
+  const { since, until, source, type } = filter;
+  readSpan(since, until);
+  if (until.getTime() - since.getTime() > daysMax * DAY_MS) {
+    throw wrong("since", `must lie at most ${daysMax} days before until`);
+  }
+  if (source !== undefined) readText("source", source, NAME_MAX);
+  if (type !== undefined) readText("type", type, NAME_MAX);
+  return filter;
+}
+
+function readSpan(since: Date, until: Date): void {
+  for (const [name, time] of Object.entries({ since, until })) {
+    if (!(time instanceof Date) || Number.isNaN(time.getTime())) throw wrong(name, "must be a time");
+  }
+  if (since >= until) throw wrong("since", "must lie before until");
+}
