@@ -50,7 +50,8 @@ function report(error: unknown): number {
   if (error instanceof UkemiError) {
     // a wrong option's message says already what is expected
     const isUsage = error.code === "invalid_option";
-    process.stderr.write(`ukemi: ${error.message}\n${isUsage ? "" : `       ${error.remedy}\n`}`);
+    const message = error.message.replaceAll("\n", "\n       ");
+    process.stderr.write(`ukemi: ${message}\n${isUsage ? "" : `       ${error.remedy}\n`}`);
     return isUsage ? EXIT.usage : EXIT.failure;
   }
   // commander has printed its own message, or the help that was asked for
