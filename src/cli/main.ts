@@ -7,6 +7,7 @@ import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { eventsCommand } from "./commands/events.ts";
 import { handlersCommand } from "./commands/handlers.ts";
+import { initCommand } from "./commands/init.ts";
 import { migrateCommand } from "./commands/migrate.ts";
 import { queuesCommand } from "./commands/queues.ts";
 import { sendCommand } from "./commands/send.ts";
@@ -24,6 +25,7 @@ export function createProgram(): Command {
     .showSuggestionAfterError()
     .showHelpAfterError("(ukemi --help lists the commands)");
   const commands = [
+    initCommand,
     devCommand,
     serveCommand,
     workCommand,
