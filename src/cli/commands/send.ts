@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import { UkemiError } from "../../errors.ts";
 import { OPTIONS } from "../../options.ts";
-import { sampleEvent } from "../../testing/sample-events.ts";
+import { sampleEvent, sampleEventTypes } from "../../testing/sample-events.ts";
 import { signStripe } from "../../testing/sign.ts";
 import { readConfigured, withConfig } from "../config.ts";
 import { makeSecret, readDevSecret } from "../dev-secret.ts";
@@ -38,6 +38,7 @@ export function sendCommand(): Command {
     )
     .option("--id <id>", "The event's id: send the same one twice to see a duplicate.")
     .option("--json", "Print JSON.");
+  command.registeredArguments[0]!.argChoices = [...sampleEventTypes]; // for the shell's completion; any other is sent too
   return withFlags(withConfig(command), ["data"]).action(async (type: string) => {
     const { settings } = await readConfigured(command, makeSecret());
     const given = command.opts<SendFlags>();
