@@ -267,3 +267,35 @@ test("says what is missing in a folder that is no project", async () => {
     stderr: expect.stringContaining("cannot be read as JSON") as string,
   });
 });
+
+describe("docs/guides/configuration.md", async () => {
+  const guide = await readFile(join(ROOT, "docs/guides/configuration.md"), "utf8");
+  const blocks = [...guide.matchAll(/^```(\w+)(?: title="([^"]+)")?\n([\s\S]*?)^```$/gm)].map(
+    ([, language, title, text]) => ({ language, title, text: text! }),
+  );
+
+  test("shows the very files that init writes", async () => {
+    const folder = await makeProject({ manifest: { type: "module", devDependencies: { typescript: "7" } } });
+    expect((await init(folder)).code).toBe(0);
+    const shown = blocks.filter(({ title }) => title !== undefined && title !== "wrong.mjs");
+    expect(shown.map(({ title }) => title)).toEqual([
+      "ukemi.config.ts",
+      "webhooks/payments.ts",
+      "test/webhooks.test.mjs",
+    ]);
+    for (const { title, text } of shown)
+      expect(text, title).toBe(await readFile(join(folder, title!), "utf8"));
+  });
+
+  test("shows what is said of a wrong file, and how completion is installed", async () => {
+    const [said, installed] = blocks.filter(({ language }) => language === "console");
+    const folder = await makeProject({ manifest: {} });
+    await writeFile(join(folder, "wrong.mjs"), blocks.find(({ title }) => title === "wrong.mjs")!.text);
+    const [command, ...lines] = said!.text.split("\n");
+    const [, name, value, args] = /^\$ (\w+)=(\w+) npx ukemi (.*)$/.exec(command!)!;
+    const { code, stderr } = await runCli(args!.split(" "), { [name!]: value! }, { cwd: folder });
+    expect([code, stderr]).toEqual([2, lines.join("\n")]);
+    const { stdout } = await runCli(["completion", "--help"]);
+    for (const line of installed!.text.trim().split("\n")) expect(stdout).toContain(line);
+  });
+});

@@ -115,11 +115,14 @@ test("notes a payment once, however often Stripe sends it", async () => {
   assert.deepEqual(again, { status: 204, duplicate: true });
 
   await trial.settled();
-  assert.deepEqual(await trial.query(noted, ["pi_paid"]), [{ action: "payment.paid", details: { amount: 4800 } }]);
+  assert.deepEqual(await trial.query(noted, ["pi_paid"]), [
+    { action: "payment.paid", details: { amount: 4800 } },
+  ]);
 });
 
 test("lays aside a payment of nothing, for a person to look at", async () => {
-  await trial.send("payment_intent.succeeded", { id: "evt_zero", amount: 0, ids: { paymentIntent: "pi_zero" } });
+  const event = { id: "evt_zero", amount: 0, ids: { paymentIntent: "pi_zero" } };
+  await trial.send("payment_intent.succeeded", event);
 
   await trial.settled();
   const { items } = await trial.ukemi.operate.dead.list();
