@@ -1,13 +1,15 @@
 // `ukemi init`: what it finds, what it writes, and that what it writes works as it stands.
+import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { runIn, startExample, unpackExample } from "../frameworks/example.ts";
 import { post } from "../frameworks/receives.ts";
 import { runCli } from "../support/cli.ts";
 import { createDatabase } from "../support/database.ts";
-import { SECRET, startServerProcess } from "../support/server.ts";
+import { cleanEnv, SECRET, startServerProcess } from "../support/server.ts";
 import { sampleEvent } from "../../src/testing/sample-events.ts";
 import { until } from "../support/until.ts";
 
@@ -213,6 +215,28 @@ describe.each(KINDS)("a project with $name", (kind) => {
     await until(async () => (await noted()) === 2, "the handler's line in the audit");
   }, 300_000);
 });
+
+test("the test that is written finds a handler that fails it, and never looks at DATABASE_URL", async () => {
+  const folder = await makeProject({ manifest: { type: "module" } });
+  expect((await init(folder)).code).toBe(0);
+  const run = promisify(execFile);
+  const env = { ...cleanEnv(), DATABASE_URL: "postgres://u:p@127.0.0.1:9/production" };
+  const runTest = () => run(process.execPath, ["--test", "test/webhooks.test.mjs"], { cwd: folder, env });
+  await runTest();
+  const file = join(folder, "webhooks/payments.js");
+  const text = await readFile(file, "utf8");
+  for (const [before, after] of [
+    ['throw terminal("nothing was paid")', "return"],
+    ["amount: intent.amount_received", "amount: 1"],
+  ]) {
+    expect(text).toContain(before);
+    await writeFile(file, text.replace(before!, after!));
+    await expect(runTest(), after).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/fail 1$/m) as string,
+    });
+  }
+}, 300_000);
 
 test("leaves what is there alone, byte for byte, and says so", async () => {
   const folder = await makeProject({
