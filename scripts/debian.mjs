@@ -21,6 +21,12 @@ const TOOLS = [
     packages: ["pgbouncer", "libevent-2.1-7", "libc-ares2"],
     test: "a transaction pooler in front of the store (pgbouncer)",
   },
+  { file: "bin/zsh", packages: ["zsh", "zsh-common"], test: "the completion script in zsh" },
+  {
+    file: "usr/bin/fish",
+    packages: ["fish", "fish-common", "libpcre2-32-0"],
+    test: "the completion script in fish",
+  },
 ];
 
 const FOLDER = resolve(DEBIAN_FOLDER);

@@ -19,7 +19,7 @@ test("reads names and keys, in base64 of either alphabet", () => {
 test("names every fault of the list, and never quotes a key", () => {
   const short = randomBytes(16).toString("base64");
   const wrong = [KEY, `a b:${KEY}`, `short:${short}`, `text:${KEY.slice(1)}!`, `plain:${KEY}`, `ok:${KEY}`];
-  const read = () => readSettings({}, { UKEMI_BODY_KEYS: wrong.join(",") });
+  const read = () => readSettings({ env: { UKEMI_BODY_KEYS: wrong.join(",") } });
   const said = messageOf(read);
   expect(said.split("\n").map((line) => /key (\d)/.exec(line)?.[1])).toEqual(["1", "2", "3", "4", "5"]);
   expect(said).toMatch(/^UKEMI_BODY_KEYS \(key 1 of the list\) must have the form name:key\.$/m);

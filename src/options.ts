@@ -10,6 +10,8 @@ interface Kind<T> {
   readonly expected: string;
   /** Every fault of a value that is not accepted, in place of `expected`. None of them quotes the value. */
   readonly faults?: (value: unknown) => readonly string[];
+  /** All the values there are, where they can be listed. */
+  readonly choices?: readonly string[];
 }
 
 /** How one option is declared. */
@@ -20,6 +22,8 @@ interface Declaration<T> extends Kind<T> {
   readonly env?: string;
   /** The flag of the command line, without dashes. */
   readonly flag?: string;
+  /** What stands for the flag's value in help texts. @default "value" */
+  readonly placeholder?: string;
   /** Never shown: not in logs, not by `doctor`. */
   readonly secret?: true;
 }
@@ -73,6 +77,7 @@ const oneOf = <T extends string>(allowed: readonly T[]): Kind<T> => ({
   parse: (text) => text,
   accepts: (value): value is T => allowed.some((item) => item === value),
   expected: `must be one of ${allowed.join(", ")}`,
+  choices: allowed,
 });
 
 /** An option that may be left out. */
@@ -103,6 +108,7 @@ export const OPTIONS = {
     default: ".ukemi",
     env: "UKEMI_DATA",
     flag: "data",
+    placeholder: "folder",
   }),
   migrate: option(FLAG, {
     text: "Bring the schema up to date at start. The embedded PostgreSQL is always brought up to date.",
@@ -273,65 +279,105 @@ export const DEFAULTS: Settings = Object.freeze(
   Object.fromEntries(OPTION_NAMES.map((name) => [name, OPTIONS[name].default])),
 ) as unknown as Settings;
 
-/** Reads the settings: flags win over the environment, and that over the configuration file. Names every fault at once, one line each. */
-export function readSettings(
-  flags: Readonly<Record<string, string | boolean | undefined>>,
-  env: Readonly<Record<string, string | undefined>>,
-  config: Readonly<Record<string, unknown>> = {},
-): { settings: Settings; origins: Readonly<Record<OptionName, Origin>> } {
+/** What was read, and every fault of it; a wrong value is replaced by the default. */
+export interface ExaminedSettings {
+  readonly settings: Settings;
+  readonly origins: Readonly<Record<OptionName, Origin>>;
+  /** One sentence each, with the name that the person wrote. */
+  readonly faults: readonly string[];
+}
+
+/** Where settings are read from. Flags win over the environment, and that over the configuration file. */
+export interface Given {
+  readonly flags?: Readonly<Record<string, string | boolean | undefined>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** The configuration file, as the person names it. */
+  readonly file?: string | undefined;
+}
+
+/** Reads the settings, and goes on after a fault. A blank variable is as good as none. */
+export function examineSettings({ flags = {}, env = {}, config = {}, file }: Given): ExaminedSettings {
   const faults: string[] = [];
   const values: Record<string, unknown> = {};
   const origins: Record<string, Origin> = {};
   for (const name of OPTION_NAMES) {
     const declaration: Declaration<unknown> = OPTIONS[name];
-    const given = flags[name] === undefined ? undefined : String(flags[name]);
-    const fromEnv = declaration.env === undefined ? undefined : env[declaration.env] || undefined;
-    const raw = given ?? fromEnv;
+    const flag = flags[name] === undefined ? undefined : String(flags[name]);
+    const variable = declaration.env === undefined ? undefined : env[declaration.env] || undefined;
     const configured = config[name] === "" ? undefined : config[name];
-    const origin: Origin =
-      given !== undefined
-        ? "flag"
-        : fromEnv !== undefined
-          ? "env"
-          : configured !== undefined
-            ? "config"
-            : "default";
-    origins[name] = origin;
-    const value = raw === undefined ? (configured ?? declaration.default) : declaration.parse(raw);
-    values[name] = value;
-    const label = { flag: `--${declaration.flag}`, env: declaration.env, config: name, default: name }[
-      origin
-    ];
-    // the value itself is not quoted: it may be a secret
-    if (!declaration.accepts(value)) faults.push(...faultsOf(declaration, value, label ?? name));
+    const origin = flag !== undefined ? "flag" : variable !== undefined ? "env" : "config";
+    const text = flag ?? variable;
+    const value = text === undefined ? (configured ?? declaration.default) : declaration.parse(text);
+    const wrong = faultsOf(name, value, text);
+    const given = text !== undefined || configured !== undefined;
+    origins[name] = given && wrong.length === 0 ? origin : "default";
+    values[name] = wrong.length === 0 ? value : declaration.default;
+    const inFile = file === undefined ? name : `${file}: ${name}`;
+    const label = { flag: `--${declaration.flag}`, env: declaration.env, config: inFile }[origin];
+    faults.push(...wrong.map((fault) => `${label} ${fault}`));
   }
+  return { settings: values as Settings, origins: origins as Record<OptionName, Origin>, faults };
+}
+
+/** Reads the settings; throws, naming every fault at once, one line each. */
+export function readSettings(given: Given): Omit<ExaminedSettings, "faults"> {
+  const { faults, ...read } = examineSettings(given);
   if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
-  return { settings: values as Settings, origins: origins as Record<OptionName, Origin> };
+  return read;
 }
 
 /** Throws, naming every fault, unless each value is one that its option takes. */
 export function checkSettings(settings: Settings): void {
   const faults = OPTION_NAMES.flatMap((name) => {
-    const declaration: Declaration<unknown> = OPTIONS[name];
-    return declaration.accepts(settings[name]) ? [] : faultsOf(declaration, settings[name], name);
+    return faultsOf(name, settings[name]).map((fault) => `${name} ${fault}`);
   });
   if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
 }
 
-/** One sentence for each fault of a value. */
-function faultsOf({ faults, expected }: Declaration<unknown>, value: unknown, label: string): string[] {
-  return (faults?.(value) ?? [expected]).map((fault) => `${label} ${fault}.`);
+/** Completes the sentence "PORT …", once for each fault of a value that the option does not take. `text` is what it was read from. */
+export function faultsOf(name: OptionName, value: unknown, text?: string): readonly string[] {
+  const declaration: Declaration<unknown> = OPTIONS[name];
+  if (declaration.accepts(value)) return [];
+  if (declaration.faults) return declaration.faults(value).map((fault) => `${fault}.`);
+  const given = text ?? value;
+  // what may be a secret is not quoted
+  return [`${declaration.expected}${declaration.secret && typeof given === "string" ? "" : givenAs(given)}.`];
+}
+
+/** Longer than this a text may be a secret that was put in the wrong place. */
+const QUOTED_MAX = 16;
+
+/** ", not …": what was given instead. */
+export function givenAs(value: unknown): string {
+  if (value === undefined) return "";
+  if (typeof value === "string") return value.length > QUOTED_MAX ? "" : `, not ${JSON.stringify(value)}`;
+  if (typeof value === "function") return ", not a function";
+  if (Array.isArray(value)) return ", not a list";
+  return typeof value === "object" && value !== null ? ", not an object" : `, not ${JSON.stringify(value)}`;
 }
 
 /** How a value that is not set is shown. */
 export const UNSET = "(not set)";
 
-/** A value as it may be shown: secrets only as "set". */
+/** A value as it may be shown: of a connection string all but the password, of other secrets only that they are set. */
 export function showOption(name: OptionName, value: unknown): string {
   const declaration: Declaration<unknown> = OPTIONS[name];
   const unset = value === undefined || (Array.isArray(value) && value.length === 0);
   if (unset) return UNSET;
-  if (declaration.secret) return Array.isArray(value) ? `(${value.length} set, hidden)` : "(set, hidden)";
-  if (Array.isArray(value)) return value.join(",");
+  if (Array.isArray(value)) return declaration.secret ? `(${value.length} set, hidden)` : value.join(",");
+  if (declaration.secret) return URL_OF_POSTGRES.accepts(value) ? withoutPassword(value) : "(set, hidden)";
   return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Of the parameters only the names are shown: a password may be among them. */
+function withoutPassword(address: string): string {
+  try {
+    const { protocol, username, password, host, pathname, searchParams } = new URL(address);
+    const user = username === "" ? "" : `${username}${password === "" ? "" : ":***"}@`;
+    const parameters = [...searchParams.keys()].map((name) => `${name}=…`).join("&");
+    return `${protocol}//${user}${host}${pathname}${parameters && `?${parameters}`}`;
+  } catch {
+    return "(set, hidden)"; // what cannot be read cannot be hidden in part
+  }
 }

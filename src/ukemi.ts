@@ -21,7 +21,8 @@ import { createOperate, type Operate } from "./operate/operate.ts";
 import { createOperationRound } from "./operate/operation-round.ts";
 import { makeRounds, type Round } from "./operate/rounds.ts";
 import { createStatisticsRound } from "./operate/statistics-round.ts";
-import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
+import { checkSettings, DEFAULTS, OPTION_NAMES, type Settings } from "./options.ts";
+import { requireParts } from "./parts.ts";
 import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
 import type { SqlClient } from "./storage/enqueue.ts";
@@ -130,6 +131,7 @@ const BACKLOG_TIMEOUT_MS = 5000;
 
 /** Makes a Ukemi. Nothing is opened until start() or the first delivery. */
 export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): Ukemi<S> {
+  requireParts(options);
   const { sources, queues = {}, onAlert, logger: givenLogger, ...given } = options;
   const settings = completeSettings(given);
   const logger = givenLogger ?? createLogger(settings.logLevel);
@@ -314,12 +316,6 @@ function peerAddress(trustedProxies: readonly string[]): (request: IncomingMessa
 function openSources(sources: Readonly<Record<string, Source>>): Map<string, OpenSource> {
   const open = new Map<string, OpenSource>();
   for (const [name, source] of Object.entries(sources)) {
-    if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(name)) {
-      throw new UkemiError(
-        "invalid_option",
-        `The source name ${JSON.stringify(name)} must be 1 to 64 lower-case letters, digits, "-" or "_".`,
-      );
-    }
     const list = source.allowedAddresses;
     open.set(name, { source, addresses: list.length === 0 ? undefined : createAddressList(list) });
   }
@@ -327,8 +323,7 @@ function openSources(sources: Readonly<Record<string, Source>>): Map<string, Ope
 }
 
 /** A variable that is set but blank means the same as none: `database: process.env.DATABASE_URL`. */
-function withoutUnset<T extends object>(options: T): Partial<T> {
-  return Object.fromEntries(
-    Object.entries(options).filter(([, value]) => value !== undefined && value !== ""),
-  ) as Partial<T>;
+function withoutUnset(options: Partial<Settings>): Partial<Settings> {
+  const given = OPTION_NAMES.filter((name) => options[name] !== undefined && options[name] !== "");
+  return Object.fromEntries(given.map((name) => [name, options[name]]));
 }

@@ -1,11 +1,15 @@
 // The Ukemi that a command runs: settings of flags, environment and configuration file, its sources and its handlers.
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
+import { UkemiError } from "../errors.ts";
 import type { Origin, OptionName, Settings } from "../options.ts";
 import type { Source } from "../sources/source.ts";
 import { stripe } from "../sources/stripe.ts";
 import { createUkemi, type Ukemi } from "../ukemi.ts";
 import { readConfigured } from "./config.ts";
+import { explainFailure } from "./load.ts";
+import { strayVariables } from "./variables.ts";
 
 export interface Application {
   readonly ukemi: Ukemi;
@@ -23,15 +27,25 @@ export async function openApplication(
   adjust: Adjust = (settings) => Promise.resolve(settings),
   standIn?: string,
 ): Promise<Application> {
-  const { config, ...read } = await readConfigured(command, standIn);
+  const { config, file, ...read } = await readConfigured(command, standIn);
   const settings = await adjust(read.settings, read.origins);
   const ukemi = createUkemi({
     ...settings,
     ...partsOf(config),
     sources: config?.sources ?? sourcesOf(settings),
   });
-  await config?.handlers?.(ukemi);
+  for (const words of strayVariables(process.env)) ukemi.logger.warn(words);
+  await addHandlers(ukemi, config, file ?? "");
   return { ukemi, settings, hasHandlers: config?.handlers !== undefined };
+}
+
+async function addHandlers(ukemi: Ukemi, config: Config | undefined, file: string): Promise<void> {
+  try {
+    await config?.handlers?.(ukemi);
+  } catch (error) {
+    const words = `${file}: its handlers cannot be added: ${explainFailure(error, resolve(file))}`;
+    throw new UkemiError("invalid_option", words, { cause: error });
+  }
 }
 
 function partsOf(config: Config | undefined): Pick<Config, "queues" | "onAlert" | "logger"> {

@@ -1,24 +1,16 @@
-// Finding and loading the configuration file, TypeScript included, without a build step.
+// Finding the configuration file, and reading it together with flags and environment.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
 import { UkemiError } from "../errors.ts";
-import { OPTION_NAMES, OPTIONS } from "../options.ts";
-import { settingsOf } from "./settings.ts";
+import { examineSettings, OPTIONS, type ExaminedSettings } from "../options.ts";
+import { partFaults } from "../parts.ts";
+import { explainFailure, importDefault } from "./load.ts";
+import { flagsOf } from "./settings.ts";
 
 /** Looked for in the working directory, in this order. */
-const NAMES = ["ukemi.config.ts", "ukemi.config.mts", "ukemi.config.js", "ukemi.config.mjs"];
-
-const KEYS: ReadonlySet<string> = new Set([
-  ...OPTION_NAMES,
-  "sources",
-  "queues",
-  "onAlert",
-  "logger",
-  "handlers",
-]);
+export const CONFIG_NAMES = ["ukemi.config.ts", "ukemi.config.mts", "ukemi.config.js", "ukemi.config.mjs"];
 
 /** The flag of every command that reads the configuration file. */
 export function withConfig(command: Command): Command {
@@ -28,64 +20,87 @@ export function withConfig(command: Command): Command {
   );
 }
 
-/** The settings of a command with the file that some of them came from. */
-export type Configured = ReturnType<typeof settingsOf> & { readonly config: Config | undefined };
+/** The settings of a command, with the file that some of them came from. */
+export interface Configured extends Omit<ExaminedSettings, "faults"> {
+  readonly config: Config | undefined;
+  /** The file, as the person names it; undefined where there is none. */
+  readonly file: string | undefined;
+}
+
+/** Reads flags, environment and configuration file; throws, naming every fault at once. */
+export async function readConfigured(command: Command, standIn?: string): Promise<Configured> {
+  const { faults, ...configured } = await examineConfigured(command, standIn);
+  if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
+  return configured;
+}
 
 /**
- * Reads flags, environment and configuration file. Where STRIPE_WEBHOOK_SECRET is not set, `standIn` takes its place for
- * the file, which could not be loaded without it; the settings are read as if it were not there.
+ * The same, going on after a fault: what a file says that is wrong counts as not said. Where STRIPE_WEBHOOK_SECRET is not
+ * set, the file finds `standIn` in its place, without which it could not be loaded.
  */
-export async function readConfigured(command: Command, standIn?: string): Promise<Configured> {
-  const name = OPTIONS.stripeSecrets.env!;
-  if (standIn !== undefined && !process.env[name]) process.env[name] = standIn;
-  const config = await loadConfig(command.opts<{ config?: string }>().config);
+export async function examineConfigured(
+  command: Command,
+  standIn?: string,
+): Promise<Configured & { readonly faults: readonly string[] }> {
+  const env = process.env;
+  if (standIn !== undefined) lendSecret(standIn);
+  const found = await findConfig(command.opts<{ config?: string }>().config);
   // only now: the file may have read others from a file of its own
-  const env = process.env[name] === standIn ? { ...process.env, [name]: undefined } : process.env;
-  return { config, ...settingsOf(command, config, env) };
-}
-
-/** Loads the given file, or the one in the working directory; undefined where there is none. */
-async function loadConfig(given: string | undefined): Promise<Config | undefined> {
-  const path = given === undefined ? NAMES.find((name) => existsSync(name)) : given;
-  if (path === undefined) return undefined;
-  const file = resolve(path);
-  if (!existsSync(file)) throw new UkemiError("invalid_option", `There is no configuration file ${path}.`);
-  const config = await importDefault(file).catch((error: unknown) => {
-    if (error instanceof UkemiError) throw error;
-    const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw new UkemiError("invalid_option", `${path} cannot be loaded: ${said}`, { cause: error });
+  const { faults, ...read } = examineSettings({
+    flags: flagsOf(command),
+    env,
+    config: { ...found.config },
+    file: found.file,
   });
-  return checkConfig(config, path);
+  const { config, file } = found;
+  return {
+    ...read,
+    file,
+    config: found.faults.length > 0 ? undefined : config,
+    faults: [...found.faults, ...faults],
+  };
 }
 
-/** Node reads TypeScript itself from 22.18 on; before that jiti does. */
-async function importDefault(file: string): Promise<unknown> {
-  const isTypeScript = /\.m?ts$/.test(file);
-  const native = !isTypeScript || Boolean((process.features as { typescript?: unknown }).typescript);
-  if (native) {
-    const module = (await import(pathToFileURL(file).href)) as { default?: unknown };
-    return module.default;
-  }
-  const { createJiti } = await import("jiti");
-  return createJiti(import.meta.url, { fsCache: false }).import(file, { default: true });
+/** A secret for who reads it, but none that is in the way of who sets it: a .env file must win. */
+function lendSecret(standIn: string): void {
+  const name = OPTIONS.stripeSecrets.env!;
+  process.env = new Proxy(process.env, {
+    get: (env, key) => (key === name ? env[name] || standIn : Reflect.get(env, key)),
+    set: (env, key, value) => Reflect.set(env, key, value),
+  });
 }
 
-/** Names every fault of the file at once. The options' values are checked together with flags and environment. */
-function checkConfig(config: unknown, path: string): Config {
-  if (typeof config !== "object" || config === null || Array.isArray(config)) {
-    throw new UkemiError(
-      "invalid_option",
-      `${path} must export its configuration: export default defineConfig({ … }).`,
-    );
+interface Found {
+  readonly file: string | undefined;
+  readonly config?: Config;
+  readonly faults: readonly string[];
+}
+
+/** The given file, or the one in the working directory, with its faults. */
+async function findConfig(given: string | undefined): Promise<Found> {
+  const file = given ?? CONFIG_NAMES.find((name) => existsSync(name));
+  if (file === undefined) return { file, faults: [] };
+  if (!existsSync(file)) return { file, faults: [`There is no configuration file ${file}.`] };
+  try {
+    return examineExport(await importDefault(resolve(file)), file);
+  } catch (error) {
+    return { file, faults: [`${file} cannot be loaded: ${explainFailure(error, resolve(file))}`] };
   }
-  const faults = Object.keys(config)
-    .filter((key) => !KEYS.has(key))
-    .map((key) => `${path}: there is no option named ${key}.`);
-  const { sources, handlers } = config as Partial<Config>;
-  if (typeof sources !== "object" || sources === null)
-    faults.push(`${path}: sources must be an object of sources.`);
-  if (handlers !== undefined && typeof handlers !== "function")
-    faults.push(`${path}: handlers must be a function.`);
-  if (faults.length > 0) throw new UkemiError("invalid_option", faults.join("\n"));
-  return config as Config;
+}
+
+/** The values of options are examined together with flags and environment. */
+function examineExport(exported: unknown, file: string): Found {
+  const how = "export default defineConfig({ … })";
+  if (exported === undefined) return { file, faults: [`${file} must export its configuration: ${how}.`] };
+  if (typeof exported !== "object" || exported === null || Array.isArray(exported)) {
+    const what = Array.isArray(exported) ? "a list" : exported === null ? "null" : `a ${typeof exported}`;
+    return { file, faults: [`${file} must export its configuration, an object, not ${what}: ${how}.`] };
+  }
+  const config = exported as Config & { readonly stripeSecrets?: unknown };
+  const faults = partFaults({ ...config });
+  const misplaced =
+    config.stripeSecrets === undefined
+      ? []
+      : ["stripeSecrets has no place here: pass them to the source, stripe({ secrets: […] })."];
+  return { file, config, faults: [...faults, ...misplaced].map((fault) => `${file}: ${fault}`) };
 }

@@ -38,22 +38,24 @@ const bad = (check: string, found: string, remedy: string): Finding => ({
   remedy,
 });
 
-/** What is known of the configuration file. */
+/** What is known of the configuration. */
 export interface Configuration {
-  readonly config?: Config | undefined;
+  readonly config: Config | undefined;
   /** What the file found in the place of STRIPE_WEBHOOK_SECRET where that is not set. */
   readonly standIn: string;
-  /** Why it cannot be loaded. */
-  readonly fault?: string;
+  /** What is wrong with flags, environment and file, one sentence each. */
+  readonly faults: readonly string[];
+  /** Variables that mean nothing, one sentence each. */
+  readonly strays: readonly string[];
 }
 
 /** Runs every check. The embedded server is started for it where it has been set up and none runs, and stopped again. */
 export async function diagnose(settings: Settings, configuration: Configuration): Promise<Finding[]> {
-  const { config, standIn, fault } = configuration;
+  const { config, standIn, faults, strays } = configuration;
   return [
-    ...(fault === undefined
-      ? []
-      : [bad("config", fault.split("\n")[0]!, "Correct the file: the rest was examined without it.")]),
+    // each says what is expected; the rest is examined as if it were not there
+    ...faults.map((found): Finding => ({ check: "config", state: "bad", found })),
+    ...strays.map((stray) => warn("config", stray, "Correct its name, or take it away: it has no effect.")),
     ...(await checkStore(settings)),
     ...(await checkDirectUrl(settings)),
     ...(config ? checkSources(config.sources, standIn) : [checkSecrets(settings)]),

@@ -3,8 +3,8 @@ import { Command } from "commander";
 import { UkemiError } from "../errors.ts";
 import type { Calls } from "../client/client.ts";
 import { sleep } from "../clock.ts";
+import { didYouMean } from "../suggest.ts";
 import { queryOf, readFields, withFields } from "./fields.ts";
-import { suggest } from "./suggest.ts";
 import { table, type TableOptions } from "./table.ts";
 import { withApi, withTarget } from "./target.ts";
 
@@ -70,10 +70,9 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
 function refuseArguments({ args, parent }: Command): void {
   if (args.length === 0) return;
   const known = parent?.commands.map((part) => part.name()) ?? [];
-  const near = suggest(args[0]!, known);
   throw new UkemiError(
     "invalid_option",
-    `There is no command ukemi ${parent?.name() ?? ""} ${args[0]}: there is ${known.join(", ")}.${near}`,
+    `There is no command ukemi ${parent?.name() ?? ""} ${args[0]} (there is ${known.join(", ")})${didYouMean(args[0]!, known)}`,
   );
 }
 

@@ -42,6 +42,23 @@ export function cutMiddle(text: string, most: number): string {
   return cut(text, most - room) + end;
 }
 
+/** The text on lines that are no wider than this, broken between words; a word that is wider stays whole. */
+export function wrap(text: string, most: number): readonly string[] {
+  const lines: string[] = [];
+  for (const paragraph of text.split("\n")) {
+    let line = "";
+    for (const word of paragraph.split(" ")) {
+      const longer = line === "" ? word : `${line} ${word}`;
+      if (line !== "" && widthOf(longer) > most) {
+        lines.push(line);
+        line = word;
+      } else line = longer;
+    }
+    lines.push(line);
+  }
+  return lines;
+}
+
 function columnsOf(character: string): number {
   if (MARK.test(character)) return 0;
   return WIDE.test(character) ? 2 : 1;

@@ -19,7 +19,8 @@ export function readSecrets(source: string, secrets: readonly string[], readKey:
     if (typeof text !== "string") {
       throw invalidOption(source, `${name} is not set; is the environment variable it is read from missing?`);
     }
-    if (text.trim() === "") throw invalidOption(source, `${name} is blank; pass the signing secret`);
+    if (text.trim() === "")
+      throw invalidOption(source, `${name} is blank; is the environment variable it is read from missing?`);
     if (text.trim() !== text) {
       throw invalidOption(source, `${name} has white space or a newline around it; remove it`);
     }

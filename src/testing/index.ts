@@ -7,3 +7,5 @@ export { sampleIds, stripeId } from "./sale.ts";
 export type { SampleIds } from "./sale.ts";
 export { startFaultProxy } from "./fault-proxy.ts";
 export type { FaultMode, FaultProxy, FaultTarget } from "./fault-proxy.ts";
+export { startTrial } from "./trial.ts";
+export type { Trial, TrialAnswer, TrialOptions } from "./trial.ts";

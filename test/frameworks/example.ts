@@ -31,16 +31,20 @@ export function readExample(path: string): Promise<string> {
   return readFile(join(ROOT, "examples", path), "utf8");
 }
 
-/** Copies a file or folder of examples/ to a new folder; git ignores it there, and the repository's packages are found. */
-export async function unpackExample(path: string): Promise<{ folder: string; remove: () => Promise<void> }> {
+/**
+ * Copies a file or folder of examples/ to a new folder; git ignores it there, and the repository's packages are found.
+ * Without one the folder has nothing but the packed ukemi.
+ */
+export async function unpackExample(path?: string): Promise<{ folder: string; remove: () => Promise<void> }> {
   const parent = join(ROOT, "examples/.next");
   await mkdir(parent, { recursive: true });
   const folder = await mkdtemp(join(parent, "run-"));
-  const source = join(ROOT, "examples", path);
-  await cp(source, path.includes(".") ? join(folder, path) : folder, {
-    recursive: true,
-    filter: (file) => !/\.next$|node_modules$/.test(file),
-  });
+  if (path !== undefined) {
+    await cp(join(ROOT, "examples", path), path.includes(".") ? join(folder, path) : folder, {
+      recursive: true,
+      filter: (file) => !/\.next$|node_modules$/.test(file),
+    });
+  }
   await writeFile(join(folder, "package.json"), `{ "type": "module" }\n`);
   for (const part of ["package.json", "dist", "migrations"]) {
     await cp(join(ROOT, part), join(folder, "node_modules/ukemi", part), { recursive: true });

@@ -53,7 +53,7 @@ function options(): string {
   });
   return page(
     "Options",
-    "Flags win over the environment, the environment over the configuration file (`ukemi.config.ts`), the file over defaults. Every command but `send` reads the file. In code, pass them to `createUkemi({ … })`. `ukemi doctor` shows the values in force and where each came from.",
+    "Flags win over the environment, the environment over the configuration file (`ukemi.config.ts`), the file over defaults. Every command that uses options reads the file. In code, pass them to `createUkemi({ … })`. `ukemi doctor` shows the values in force and where each came from.",
     table(["option", "meaning", "default", "environment", "flag"], rows),
   );
 }

@@ -2,10 +2,10 @@
 import { Command } from "commander";
 import type { Handler } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
+import { didYouMean } from "../../suggest.ts";
 import { INLINE } from "../../work/handler.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { listCommand, shown, type Listing } from "../list.ts";
-import { suggest } from "../suggest.ts";
 import { withApi, withTarget } from "../target.ts";
 
 const LISTING: Listing<"listHandlers"> = {
@@ -69,13 +69,13 @@ function removeCommand(): Command {
 }
 
 function noHandler(name: string, active: readonly Handler[]): never {
-  const near = suggest(
+  const near = didYouMean(
     name,
     active.map((handler) => handler.name),
   );
   throw new UkemiError(
     "invalid_option",
-    `There is no active handler named ${JSON.stringify(name)}: ukemi handlers lists them.${near}`,
+    `There is no active handler named ${JSON.stringify(name)} (ukemi handlers lists them)${near}`,
   );
 }
 

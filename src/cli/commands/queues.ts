@@ -2,12 +2,12 @@
 import { Command } from "commander";
 import type { Queue } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
+import { didYouMean } from "../../suggest.ts";
 import { inlineRuns } from "../../operate/queues.ts";
 import { INLINE } from "../../work/handler.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { listCommand, shown, type Listing } from "../list.ts";
 import { showSpan } from "../moment.ts";
-import { suggest } from "../suggest.ts";
 import { withApi, withTarget } from "../target.ts";
 
 const LISTING: Listing<"listQueues"> = {
@@ -69,7 +69,7 @@ function noQueue(name: string, queues: readonly Queue[]): never {
       : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
   throw new UkemiError(
     "invalid_option",
-    `There is no queue ${JSON.stringify(name)}: ${there}.${suggest(name, names)}`,
+    `There is no queue ${JSON.stringify(name)}; ${there}${didYouMean(name, names)}`,
   );
 }
 

@@ -2,14 +2,15 @@
 import { Command } from "commander";
 import { UkemiError } from "../../errors.ts";
 import { OPTIONS } from "../../options.ts";
-import { sampleEvent } from "../../testing/sample-events.ts";
+import { sampleEvent, sampleEventTypes } from "../../testing/sample-events.ts";
 import { signStripe } from "../../testing/sign.ts";
-import { readDevSecret } from "../dev-secret.ts";
+import { readConfigured, withConfig } from "../config.ts";
+import { makeSecret, readDevSecret } from "../dev-secret.ts";
 import { EXIT } from "../exit.ts";
-import { settingsOf, withFlags } from "../settings.ts";
+import { withFlags } from "../settings.ts";
 
 interface SendFlags {
-  readonly url: string;
+  readonly url?: string;
   readonly secret?: string;
   readonly id?: string;
   readonly json?: boolean;
@@ -29,8 +30,7 @@ export function sendCommand(): Command {
     .argument("[type]", "The event's type.", "payment_intent.succeeded")
     .option(
       "--url <url>",
-      "The server to send to. [UKEMI_URL]",
-      process.env.UKEMI_URL ?? "http://127.0.0.1:8787",
+      "The server to send to. Default: this machine, on the configured port. [UKEMI_URL]",
     )
     .option(
       "--secret <secret>",
@@ -38,10 +38,12 @@ export function sendCommand(): Command {
     )
     .option("--id <id>", "The event's id: send the same one twice to see a duplicate.")
     .option("--json", "Print JSON.");
-  return withFlags(command, ["data"]).action(async (type: string) => {
+  command.registeredArguments[0]!.argChoices = [...sampleEventTypes]; // for the shell's completion; any other is sent too
+  return withFlags(withConfig(command), ["data"]).action(async (type: string) => {
+    const { settings } = await readConfigured(command, makeSecret());
     const given = command.opts<SendFlags>();
-    const flags = { ...given, url: given.url.replace(/\/+$/, "") };
-    const { settings } = settingsOf(command);
+    const url = given.url ?? (process.env.UKEMI_URL || `http://127.0.0.1:${settings.port}`);
+    const flags = { ...given, url: url.replace(/\/+$/, "") };
     const secret = flags.secret ?? settings.stripeSecrets[0] ?? (await readDevSecret(settings.data));
     if (secret === undefined) {
       throw new UkemiError(
