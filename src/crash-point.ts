@@ -11,6 +11,10 @@ export const CRASH_POINTS = [
   "work.before_settle",
   "work.before_commit",
   "work.after_commit",
+  "retention.batch_removed",
+  "retention.kept_copied",
+  "retention.month_replaced",
+  "retention.before_audit",
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

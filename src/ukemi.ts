@@ -16,6 +16,7 @@ import { createAlerts, type Alert } from "./observe/alerts.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { createOperate, type Operate } from "./operate/operate.ts";
+import { createRetentionRound } from "./operate/retention.ts";
 import { makeRounds, type Round } from "./operate/rounds.ts";
 import { checkSettings, DEFAULTS, type Settings } from "./options.ts";
 import { createAddressList } from "./sources/addresses.ts";
@@ -90,7 +91,7 @@ export interface Ukemi<S extends Sources = Sources> {
    * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
    */
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
-  /** What an operator does: dead letters, routing, queues, handlers. */
+  /** What an operator does: dead letters, routing, queues, handlers, retention. */
   readonly operate: Operate;
   /** Registers the handlers and works on their jobs, until it is stopped. */
   work(): Promise<Working>;
@@ -183,7 +184,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
   });
 
-  const rounds: readonly Round[] = [];
+  const rounds: readonly Round[] = [createRetentionRound(settings)];
   const endRounds = new AbortController();
   let makingRounds: Promise<void> | undefined;
   const startRounds = () => {
@@ -212,7 +213,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
     task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
     enqueue: work.enqueue,
-    operate: createOperate({ open: async () => (await keeper.open()).pool }),
+    operate: createOperate({ open: async () => (await keeper.open()).pool, limits: settings }),
     async work() {
       await work.start();
       startRounds();
