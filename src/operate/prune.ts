@@ -1,4 +1,4 @@
-// One run of the pruner: rows in small transactions with pauses between them, then whole months of bodies.
+// One run of the pruner: whole months of bodies, then rows in small transactions with pauses between them.
 import { sleep, steadyMs } from "../clock.ts";
 import { crashPoint } from "../crash-point.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
@@ -94,8 +94,9 @@ export async function prune(
   };
   const pruning = { pool, run, limits, signal, onProgress: options.onProgress ?? (() => {}) };
   try {
-    await pruneRows(pruning, taken.positions);
+    // bodies first: they give back the most, in the least time
     const { months, heldUp } = await pruneBodies(pruning);
+    await pruneRows(pruning, taken.positions);
     const stopped = signal.aborted;
     const removed = await end(stopped || heldUp.length > 0 ? AFTER_HELD_UP_MS : EVERY_MS);
     const bodies = months.reduce((sum, month) => sum + month.bodies, removed.bodies);
@@ -130,6 +131,7 @@ interface Pruning {
 }
 
 async function pruneRows({ pool, run, limits, signal, onProgress }: Pruning, from: Positions): Promise<void> {
+  if (signal.aborted) return;
   await inTransaction(pool, (client) => removeWorkers(client, run));
   const parts = [
     { part: "jobs", table: JOBS, days: limits.jobDays, remove: removeJobs },
