@@ -184,7 +184,9 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
   });
 
-  const rounds: readonly Round[] = [createRetentionRound(settings)];
+  const rounds: readonly Round[] = [
+    createRetentionRound(settings, (pruned) => logger.info(pruned, "pruned what is old")),
+  ];
   const endRounds = new AbortController();
   let makingRounds: Promise<void> | undefined;
   const startRounds = () => {

@@ -64,7 +64,8 @@ export interface PrunedMonth extends ReplacedMonth {
 
 /** After a run, pruning is due again so much later. */
 export const EVERY_MS = 3_600_000;
-const AFTER_HELD_UP_MS = 300_000;
+/** After one that did not come to its end, sooner. */
+export const AFTER_HELD_UP_MS = 300_000;
 
 /** Two thirds of the time belong to others, however slow the machine is. */
 const PAUSE_SHARE = 2;
@@ -94,9 +95,11 @@ export async function prune(
   };
   const pruning = { pool, run, limits, signal, onProgress: options.onProgress ?? (() => {}) };
   try {
-    // bodies first: they give back the most, in the least time
-    const { months, heldUp } = await pruneBodies(pruning);
+    // bodies first: they give back the most, in the least time; one who may not drop a month still removes rows
+    const [bodiesPruned] = await Promise.allSettled([pruneBodies(pruning)]);
     await pruneRows(pruning, taken.positions);
+    if (bodiesPruned.status === "rejected") throw bodiesPruned.reason;
+    const { months, heldUp } = bodiesPruned.value;
     const stopped = signal.aborted;
     const removed = await end(stopped || heldUp.length > 0 ? AFTER_HELD_UP_MS : EVERY_MS);
     const bodies = months.reduce((sum, month) => sum + month.bodies, removed.bodies);

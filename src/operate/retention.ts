@@ -6,7 +6,7 @@ import { previewRetention, type RetentionPreview } from "../storage/retention-pr
 import type { RetentionLimits, Run } from "../storage/retention.ts";
 import type { Read } from "./dead.ts";
 import { readMandate, type Mandate } from "./mandate.ts";
-import { EVERY_MS, prune, type PruneOptions, type PruneResult } from "./prune.ts";
+import { AFTER_HELD_UP_MS, EVERY_MS, prune, type PruneOptions, type PruneResult } from "./prune.ts";
 import type { Round } from "./rounds.ts";
 
 /**
@@ -57,8 +57,11 @@ function busy(actor: string): UkemiError {
 const FIRST_MS = 60_000;
 const BUSY_MS = 60_000;
 
-/** Prunes about once an hour, in one of the processes that run. */
-export function createRetentionRound(limits: RetentionLimits): Round {
+/** Prunes about once an hour, in one of the processes that run; tells of what it did where it did something. */
+export function createRetentionRound(
+  limits: RetentionLimits,
+  onPruned: (result: PruneResult) => void = () => {},
+): Round {
   let started = false;
   return {
     name: "pruning",
@@ -74,8 +77,12 @@ export function createRetentionRound(limits: RetentionLimits): Round {
         reason: `bodyDays ${limits.bodyDays}, attemptDays ${limits.attemptDays}, jobDays ${limits.jobDays}`,
       };
       const answer = await prune(duties, run, { limits, onlyDue: true }, { signal: ended });
-      if (answer.taken) return answer.result.held_up.length > 0 ? BUSY_MS * 5 : EVERY_MS;
-      return answer.busy ? BUSY_MS : Math.min(EVERY_MS, answer.againMs + BUSY_MS * Math.random());
+      if (!answer.taken) {
+        return answer.busy ? BUSY_MS : Math.min(EVERY_MS, answer.againMs + BUSY_MS * Math.random());
+      }
+      const { jobs, attempts, bodies, workers, held_up } = answer.result;
+      if (jobs + attempts + bodies + workers + held_up.length > 0) onPruned(answer.result);
+      return held_up.length > 0 ? AFTER_HELD_UP_MS : EVERY_MS;
     },
   };
 }

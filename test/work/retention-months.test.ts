@@ -178,6 +178,14 @@ test("removes no month when the audit fails", async () => {
   await refuseAudit(pool, "retention.pruned");
   await expect(retentionOn(pool).prune(MANDATE)).rejects.toThrow("the audit is full");
   expect(await bodiesOf(pool)).toEqual(["evt_1"]);
+  // rows went nevertheless, each with a note for the audit, which the next run writes down
+  expect(await countRows(pool, "jobs")).toBe(0);
+  await pool.query("drop trigger refuse_audit on ukemi.audit_log");
+  await pool.query("update ukemi.clock set shift = shift + interval '1 minute'");
+  await retentionOn(pool).prune({ actor: "test:joe", reason: "again" });
+  expect(await bodiesOf(pool)).toEqual([]);
+  const rows = (await readAudit(pool)).filter((row) => row.target === "rows");
+  expect(rows).toMatchObject([{ actor: "test:jane", details: { jobs: 1, attempts: 1 } }]);
 });
 
 test("says what a person wrote as the reason, whatever is in it", async () => {
