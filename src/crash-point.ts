@@ -13,6 +13,10 @@ export const CRASH_POINTS = [
   "work.after_commit",
   "operation.before_commit",
   "operation.after_commit",
+  "retention.batch_removed",
+  "retention.kept_copied",
+  "retention.month_replaced",
+  "retention.before_audit",
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

@@ -32,6 +32,8 @@ export type { Alert, DeadLetterAlert, OperationAlert } from "./observe/alerts.ts
 
 export type { Operate } from "./operate/operate.ts";
 export type { DeadLetters, DeadResult } from "./operate/dead.ts";
+export type { Retention } from "./operate/retention.ts";
+export type { PrunedMonth, PruneOptions, PruneProgress, PruneResult } from "./operate/prune.ts";
 
 export { stripe } from "./sources/stripe.ts";
 export type { StripeOptions } from "./sources/stripe.ts";

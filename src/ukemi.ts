@@ -19,6 +19,7 @@ import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { countActs } from "./operate/counted.ts";
 import { createOperate, type Operate } from "./operate/operate.ts";
 import { createOperationRound } from "./operate/operation-round.ts";
+import { createRetentionRound } from "./operate/retention.ts";
 import { makeRounds, type Round } from "./operate/rounds.ts";
 import { createStatisticsRound } from "./operate/statistics-round.ts";
 import { checkSettings, DEFAULTS, OPTION_NAMES, type Settings } from "./options.ts";
@@ -97,7 +98,7 @@ export interface Ukemi<S extends Sources = Sources> {
    * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
    */
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
-  /** What an operator does: dead letters, operations on many of them, routing, queues, handlers. */
+  /** What an operator does, and looks at. */
   readonly operate: Operate;
   /** Registers the handlers and works on their jobs, until it is stopped. */
   work(): Promise<Working>;
@@ -198,6 +199,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   const rounds: readonly Round[] = [
     operations,
     createStatisticsRound({ alert, noticed: metrics.anomaly }),
+    createRetentionRound(settings, (pruned) => logger.info(pruned, "pruned what is old")),
   ].map((round) => withFaultsCounted(round, metrics));
   const endRounds = new AbortController();
   let makingRounds: Promise<void> | undefined;
@@ -232,6 +234,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
         open: async () => (await keeper.open()).pool,
         bodyKeys: settings.bodyKeys,
         onOperation: operations.wake,
+        limits: settings,
       }),
       metrics.changed,
     ),

@@ -57,9 +57,14 @@ function urlOf(command: Command): string | undefined {
 }
 
 /** The API in this very process, for whoever may open the database. */
-function clientOf(pool: Pool, { bodyKeys }: Settings): Client {
+function clientOf(pool: Pool, settings: Settings): Client {
   const open = () => Promise.resolve(pool);
-  const operate = createOperate({ open, readTimeoutMs: READ_TIMEOUT_MS, bodyKeys });
+  const operate = createOperate({
+    open,
+    readTimeoutMs: READ_TIMEOUT_MS,
+    bodyKeys: settings.bodyKeys,
+    limits: settings,
+  });
   const api = createApi({ operate, open, tell: () => {} });
   const caller = { actor: actor(), scope: "admin" } as const;
   return createClient({

@@ -1,5 +1,6 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
 import { readWithin, type Pool } from "../storage/postgres.ts";
+import type { RetentionLimits } from "../storage/retention.ts";
 import { createBodies, type Bodies } from "./bodies.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
 import { createEventReader, type EventReader } from "./events.ts";
@@ -17,6 +18,7 @@ import {
 import { createOperations, type Operations } from "./operations.ts";
 import { createQueues, type Queues } from "./queues.ts";
 import { createStatistics, type Statistics } from "./statistics.ts";
+import { createRetention, type Retention } from "./retention.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
 import { surroundingClient } from "./transaction.ts";
@@ -35,6 +37,7 @@ export interface Operate {
   readonly bodies: Bodies;
   readonly operations: Operations;
   readonly statistics: Statistics;
+  readonly retention: Retention;
 }
 
 /** How the hands reach the store. */
@@ -47,17 +50,15 @@ export interface OperateOptions {
   readonly bodyKeys?: readonly string[];
   /** Called when an operation was made or resumed here: a process that runs operations begins at once. */
   readonly onOperation?: () => void;
+  /** How long things are kept. Without it nothing is pruned. */
+  readonly limits?: RetentionLimits;
 }
 
 const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
-export function createOperate({
-  open,
-  readTimeoutMs = READ_TIMEOUT_MS,
-  bodyKeys,
-  onOperation,
-}: OperateOptions): Operate {
+export function createOperate(options: OperateOptions): Operate {
+  const { open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys, onOperation, limits } = options;
   const read: Read = async (work) => {
     const surrounding = surroundingClient();
     return surrounding ? work(surrounding) : readWithin(await open(), readTimeoutMs, work);
@@ -76,5 +77,6 @@ export function createOperate({
     bodies,
     operations: createOperations({ open, read, wake: onOperation }),
     statistics: createStatistics(read),
+    retention: createRetention(open, read, limits),
   };
 }

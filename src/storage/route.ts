@@ -2,6 +2,7 @@
 import { REFS } from "./dead-filter.ts";
 import type { JobKey } from "./due.ts";
 import { uuidv7Floor } from "./ids.ts";
+import { SHARE_ROUTING } from "./kept.ts";
 import type { Queryable } from "./postgres.ts";
 import { notifyWorkers } from "./presence.ts";
 
@@ -203,9 +204,13 @@ select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off
   set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true),
   set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true)`;
 
+// The bodies that the batch finds stay until it has committed.
+const HOLD_BODIES = `select ${SHARE_ROUTING}::text`;
+
 /** Routes one batch. Must run in a transaction; its commit starts the workers. */
 export async function routeBatch(client: Queryable, routing: Routing): Promise<Routed> {
   await client.query(SETTINGS);
+  await client.query(HOLD_BODIES);
   const { rows } = await client.query<{
     picked: number;
     last: string | null;

@@ -10,7 +10,7 @@ import { startServerProcess, type ServerProcess } from "../support/server.ts";
 const STORED_UNTOLD: readonly CrashPoint[] = ["inbox.after_commit", "server.before_answer"];
 
 // those of the worker: work-crash-points.test.ts
-const PASSES = CRASH_POINTS.filter((point) => /^(inbox|server)\./.test(point)).flatMap((point) =>
+const PASSES = CRASH_POINTS.filter((point) => /^(?:inbox|server)\./.test(point)).flatMap((point) =>
   // the first pass, and a later one, when something has been answered already
   (point.startsWith("inbox") ? [1, 2] : [1, 12]).map((pass) => [point, pass] as const),
 );

@@ -189,7 +189,7 @@ test.each([
   [["queues", "pause", "--reason", "x"], "missing required argument 'queue'"],
   [["events", "route", "--since", "1d", "--handler", "nobody", "--dry-run"], 'no handler named "nobody"'],
   [["queues", "pause", "default"], "--reason must say why"],
-  [["queues", "pause", "nope", "--dry-run"], 'There is no queue "nope": there is default.'],
+  [["queues", "pause", "nope", "--dry-run"], 'There is no queue "nope"; there is default.'],
   [["queues", "resume", "nope", "--reason", "x", "--yes"], 'There is no queue "nope"'],
   [["queues", "pause", "inline", "--reason", "x"], "The queue inline cannot be paused"],
   [["handlers", "remove", "nobody", "--reason", "x"], 'no active handler named "nobody"'],

@@ -1,0 +1,161 @@
+// Removing rows in small transactions: finished jobs, attempts, and bodies that do not go with a whole month.
+import { hasFinished, stopRouting } from "./kept.ts";
+import type { Queryable } from "./postgres.ts";
+import { noteRemoved, type Run } from "./retention.ts";
+
+/** One step of a walk. */
+export interface Step {
+  /** Where the next step begins. */
+  readonly after: string;
+  readonly removed: number;
+  /** True where nothing behind it is old enough. */
+  readonly ended: boolean;
+}
+
+/** How many rows one transaction looks at. */
+export const STEP_ROWS = 1000;
+
+// What is removed twice because a crash of the server forgot it is no harm: no commit here waits for the disk.
+// Fresh tables have no statistics, and a walk along an index is always right here.
+const SETTINGS = `
+select set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '2s', true),
+  set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+  set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+  set_config('jit', 'off', true), set_config('ukemi.retention', 'on', true)`;
+
+interface StepRow {
+  readonly looked: number;
+  readonly last: string | null;
+  readonly young: boolean;
+  readonly removed: number;
+  readonly attempts?: number;
+}
+
+function toStep(row: StepRow, after: string): Step {
+  return { after: row.last ?? after, removed: row.removed, ended: row.young || row.looked < STEP_ROWS };
+}
+
+// A job whose event has another that is dead or unfinished stays: what the event comes to is read from all of them.
+const JOBS = `
+with looked as materialized (
+  select j.id, j.created_at < ukemi.now() - $2 * interval '1 day' as old
+  from ukemi.jobs j
+  where j.id > $1::bigint
+  order by j.id
+  limit ${STEP_ROWS}
+),
+gone as (
+  delete from ukemi.jobs j
+  using looked
+  where j.id = looked.id and looked.old
+    and j.state in ('done', 'cancelled') and j.finished_at < ukemi.now() - $2 * interval '1 day'
+    and ${hasFinished("j.event")}
+  returning j.id
+),
+payloads as (
+  delete from ukemi.job_payloads p using gone where p.job = gone.id
+),
+tries as (
+  delete from ukemi.attempts a using gone where a.job = gone.id returning a.id
+)
+select count(*)::int as looked, (max(id) filter (where old))::text as last, coalesce(bool_or(not old), false) as young,
+  (select count(*)::int from gone) as removed, (select count(*)::int from tries) as attempts
+from looked`;
+
+/** Removes finished jobs older than the days, with their attempts, payloads and dedupe keys. Must run in a transaction. */
+export async function removeJobs(client: Queryable, run: Run, after: string, days: number): Promise<Step> {
+  await client.query(SETTINGS);
+  const { rows } = await client.query<StepRow>(JOBS, [after, days]);
+  const row = rows[0]!;
+  const step = toStep(row, after);
+  await noteRemoved(client, run, { jobs: row.removed, attempts: row.attempts ?? 0 }, { jobs: step.after });
+  return step;
+}
+
+const ATTEMPTS = `
+with looked as materialized (
+  select a.id, a.ended_at < ukemi.now() - $2 * interval '1 day' as old
+  from ukemi.attempts a
+  where a.id > $1::bigint
+  order by a.id
+  limit ${STEP_ROWS}
+),
+gone as (
+  delete from ukemi.attempts a
+  using looked
+  where a.id = looked.id and looked.old
+    and not exists (select from ukemi.jobs j where j.id = a.job and j.state not in ('done', 'cancelled'))
+  returning a.id
+)
+select count(*)::int as looked, (max(id) filter (where old))::text as last, coalesce(bool_or(not old), false) as young,
+  (select count(*)::int from gone) as removed
+from looked`;
+
+/** Removes attempts older than the days whose job is finished. Must run in a transaction. */
+export async function removeAttempts(
+  client: Queryable,
+  run: Run,
+  after: string,
+  days: number,
+): Promise<Step> {
+  await client.query(SETTINGS);
+  const { rows } = await client.query<StepRow>(ATTEMPTS, [after, days]);
+  const step = toStep(rows[0]!, after);
+  await noteRemoved(client, run, { attempts: step.removed }, { attempts: step.after });
+  return step;
+}
+
+const bodies = (table: string) => `
+with looked as materialized (
+  select b.event, b.received_at
+  from ukemi.${table} b
+  where b.event > $1::uuid
+  order by b.event
+  limit ${STEP_ROWS}
+),
+gone as (
+  delete from ukemi.${table} b
+  using looked
+  where b.event = looked.event and b.received_at = looked.received_at
+    and b.received_at < ukemi.now() - $2 * interval '1 day'
+    and ${hasFinished("b.event")}
+  returning b.event
+)
+select count(*)::int as looked, (select event::text from looked order by event desc limit 1) as last, false as young,
+  (select count(*)::int from gone) as removed
+from looked`;
+
+/** Where a walk over bodies begins. */
+export const FIRST_EVENT = "00000000-0000-0000-0000-000000000000";
+
+/** A walk over one partition of bodies. */
+export interface BodyWalk {
+  /** The partition's name. */
+  readonly table: string;
+  readonly after: string;
+  readonly days: number;
+}
+
+/** Removes bodies of one partition that are older than the days and that no job needs. Must run in a transaction. */
+export async function removeBodies(client: Queryable, run: Run, walk: BodyWalk): Promise<Step> {
+  await client.query(SETTINGS);
+  // a statement of its own: the next one then sees the jobs that were being made
+  await stopRouting(client);
+  const { rows } = await client.query<StepRow>(bodies(walk.table), [walk.after, walk.days]);
+  const step = toStep(rows[0]!, walk.after);
+  await noteRemoved(client, run, { bodies: step.removed });
+  return step;
+}
+
+/** How long a worker that has ended is remembered, in days. */
+export const WORKER_DAYS = 30;
+
+/** Forgets workers that ended long ago. Must run in a transaction. */
+export async function removeWorkers(client: Queryable, run: Run): Promise<number> {
+  const { rowCount } = await client.query(
+    `delete from ukemi.workers where ended_at < ukemi.now() - ${WORKER_DAYS} * interval '1 day'`,
+  );
+  const removed = rowCount ?? 0;
+  await noteRemoved(client, run, { workers: removed });
+  return removed;
+}
