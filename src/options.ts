@@ -202,16 +202,19 @@ export const OPTIONS = {
     text: "Days for which the raw bodies and headers of events are kept. They go by whole months, so up to a month later; those of events with unfinished or dead jobs stay. The events themselves stay, so that a duplicate is still known. 0 keeps bodies for ever.",
     default: 90,
     env: "UKEMI_BODY_DAYS",
+    flag: "body-days",
   }),
   attemptDays: option(whole(0, 36_500), {
     text: "Days for which the attempts of finished jobs are kept; those of unfinished and dead jobs stay. 0 keeps them as long as their jobs.",
     default: 30,
     env: "UKEMI_ATTEMPT_DAYS",
+    flag: "attempt-days",
   }),
   jobDays: option(whole(0, 36_500), {
     text: "Days for which finished jobs (done or cancelled) are kept after their end, with their attempts, payloads and dedupe keys. Unfinished and dead jobs stay, and so do events, refs, outcomes and the audit. 0 keeps jobs for ever.",
     default: 30,
     env: "UKEMI_JOB_DAYS",
+    flag: "job-days",
   }),
   concurrency: option(whole(1, 1000), {
     text: "How many jobs of a queue may run at once in one process, where the queue does not say otherwise.",

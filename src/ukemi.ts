@@ -17,11 +17,8 @@ import { createBacklog } from "./observe/backlog.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { countActs } from "./operate/counted.ts";
+import { createJanitor } from "./operate/janitor.ts";
 import { createOperate, type Operate } from "./operate/operate.ts";
-import { createOperationRound } from "./operate/operation-round.ts";
-import { createRetentionRound } from "./operate/retention.ts";
-import { makeRounds, type Round } from "./operate/rounds.ts";
-import { createStatisticsRound } from "./operate/statistics-round.ts";
 import { checkSettings, DEFAULTS, OPTION_NAMES, type Settings } from "./options.ts";
 import { requireParts } from "./parts.ts";
 import { createAddressList } from "./sources/addresses.ts";
@@ -195,27 +192,22 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
   });
 
-  const operations = createOperationRound({ alert, tell });
-  const rounds: readonly Round[] = [
-    operations,
-    createStatisticsRound({ alert, noticed: metrics.anomaly }),
-    createRetentionRound(settings, (pruned) => logger.info(pruned, "pruned what is old")),
-  ].map((round) => withFaultsCounted(round, metrics));
-  const endRounds = new AbortController();
-  let makingRounds: Promise<void> | undefined;
-  const startRounds = () => {
-    const open = async () => (await keeper.open()).rounds;
-    makingRounds ??= makeRounds(rounds, open, tell, endRounds.signal);
-  };
+  const janitor = createJanitor({
+    open: async () => (await keeper.open()).rounds,
+    limits: settings,
+    alert,
+    metrics,
+    tell,
+  });
 
   let stopping: Promise<void> | undefined;
   async function stopAll(): Promise<void> {
-    endRounds.abort();
+    const rounds = janitor.stop();
     await Promise.all([inbox.stop(), work.stop()]);
     const kept = quarantine.stop();
     await inTime(kept, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
     await keeper.close();
-    await Promise.all([kept, makingRounds]);
+    await Promise.all([kept, rounds]);
   }
 
   return {
@@ -233,21 +225,21 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
       createOperate({
         open: async () => (await keeper.open()).pool,
         bodyKeys: settings.bodyKeys,
-        onOperation: operations.wake,
+        onOperation: janitor.wake,
         limits: settings,
       }),
       metrics.changed,
     ),
     async work() {
       await work.start();
-      startRounds();
+      janitor.start();
       return { stop: work.stopWorker };
     },
     sources: Object.keys(sources),
     async start() {
       await keeper.open();
       await work.register();
-      startRounds();
+      janitor.start();
     },
     store: keeper.current,
     check: () => keeper.check(settings.commitDeadlineMs),
@@ -285,18 +277,6 @@ async function storeForWork(
     offer?.withdraw();
     throw error;
   }
-}
-
-/** The same round; where it fails, it is counted. */
-function withFaultsCounted(round: Round, metrics: Metrics): Round {
-  return {
-    name: round.name,
-    run: (duties, ended) =>
-      round.run(duties, ended).catch((error: unknown) => {
-        if (!ended.aborted) metrics.roundFailed(round.name);
-        throw error;
-      }),
-  };
 }
 
 /** Fills in the defaults, and refuses what could not work. */

@@ -1,3 +1,13 @@
+column anomalies.id bigint not null
+column anomalies.ended_at timestamp with time zone
+column anomalies.hour timestamp with time zone not null
+column anomalies.source text not null
+column anomalies.type text not null
+column anomalies.kind text not null
+column anomalies.received integer not null
+column anomalies.expected_low integer not null
+column anomalies.expected_high integer not null
+column anomalies.noticed_at timestamp with time zone not null default ukemi.now()
 column attempts.id bigint not null
 column attempts.duration_ms double precision
 column attempts.worker uuid
@@ -21,14 +31,39 @@ column audit_log.details jsonb not null default '{}'::jsonb
 column audit_log.dedupe_key text
 column clock.one boolean not null default true
 column clock.shift interval not null default '00:00:00'::interval
+column counting.one boolean not null default true
+column counting.found_until timestamp with time zone
+column counting.found_xmax xid8
+column counting.sure_until timestamp with time zone
+column counting.counted_until timestamp with time zone
+column counting.running_since timestamp with time zone
+column counting.judged_until timestamp with time zone
+column data_keys.id text not null
+column data_keys.wrapped bytea not null
+column data_keys.wrapped_by text not null
+column data_keys.created_at timestamp with time zone not null default ukemi.now()
+column erasures.event uuid not null
+column erasures.erased_at timestamp with time zone not null default ukemi.now()
 column event_bodies.event uuid not null
 column event_bodies.received_at timestamp with time zone not null
 column event_bodies.body bytea not null
 column event_bodies.headers text not null
+column event_bodies.key_id text
 column event_bodies_default.event uuid not null
 column event_bodies_default.received_at timestamp with time zone not null
 column event_bodies_default.body bytea not null
 column event_bodies_default.headers text not null
+column event_bodies_default.key_id text
+column event_hours.source text not null
+column event_hours.last_received_at timestamp with time zone not null
+column event_hours.type text not null
+column event_hours.hour timestamp with time zone not null
+column event_hours.tenant text not null default ''::text
+column event_hours.received integer not null
+column event_hours.success integer not null
+column event_hours.failed integer not null
+column event_hours.skipped integer not null
+column event_hours.unrouted integer not null
 column event_outcomes.event uuid not null
 column event_outcomes.status text not null
 column event_outcomes.error_message text
@@ -95,6 +130,49 @@ column migrations.name text not null
 column migrations.checksum text not null
 column migrations.compatible_with integer not null
 column migrations.applied_at timestamp with time zone not null default clock_timestamp()
+column operation_items.operation uuid not null
+column operation_items.position integer not null
+column operation_items.job bigint not null
+column operation_items.state text not null default 'waiting'::text
+column operation_items.error_class text
+column operation_items.message text
+column operation_items.changed_at timestamp with time zone not null
+column operations.id uuid not null
+column operations.canary boolean not null default false
+column operations.failure_limit double precision
+column operations.stage text not null default 'all'::text
+column operations.stage_left integer
+column operations.stop_reason text
+column operations.total integer not null
+column operations.waiting integer not null
+column operations.replayed integer not null default 0
+column operations.done integer not null default 0
+column operations.dead integer not null default 0
+column operations.name text not null
+column operations.dropped integer not null default 0
+column operations.skipped integer not null default 0
+column operations.gone integer not null default 0
+column operations.ended_before integer not null default 0
+column operations.judged_before integer not null default 0
+column operations.failed_before integer not null default 0
+column operations.next_position integer not null default 1
+column operations.created_at timestamp with time zone not null
+column operations.started_at timestamp with time zone
+column operations.running_since timestamp with time zone not null
+column operations.kind text not null
+column operations.progressed_at timestamp with time zone not null
+column operations.stopped_at timestamp with time zone
+column operations.finished_at timestamp with time zone
+column operations.next_at timestamp with time zone not null
+column operations.paced_at timestamp with time zone not null
+column operations.fault text
+column operations.reason text not null
+column operations.actor text not null
+column operations.tenants text[]
+column operations.selection jsonb not null
+column operations.state text not null default 'running'::text
+column operations.rate_per_second double precision
+column outcome_changes.event uuid not null
 column queues.name text not null
 column queues.paused boolean not null default false
 column queues.reason text
@@ -109,6 +187,22 @@ column rejections.address text
 column rejections.request_id text not null
 column rejections.headers text not null
 column rejections.body_bytes integer not null
+column retention.one boolean not null default true
+column retention.attempts_after bigint not null default 0
+column retention.walked_at timestamp with time zone
+column retention.jobs bigint not null default 0
+column retention.attempts bigint not null default 0
+column retention.bodies bigint not null default 0
+column retention.workers bigint not null default 0
+column retention.due_at timestamp with time zone
+column retention.holder uuid
+column retention.held_until timestamp with time zone
+column retention.started_at timestamp with time zone
+column retention.actor text
+column retention.role text
+column retention.reason text
+column retention.jobs_after bigint not null default 0
+column stale_hours.hour timestamp with time zone not null
 column subscriptions.name text not null
 column subscriptions.registered_at timestamp with time zone not null default ukemi.now()
 column subscriptions.key_by text
@@ -147,14 +241,23 @@ column workers.handlers text[] not null
 column workers.queues text[] not null
 column workers.has_session boolean not null
 column workers.lease_ms integer not null
+constraint anomalies.anomalies_kind CHECK ((kind = ANY (ARRAY['high'::text, 'low'::text, 'silent'::text])))
+constraint anomalies.anomalies_once UNIQUE (hour, source, type, kind)
+constraint anomalies.anomalies_pkey PRIMARY KEY (id)
 constraint attempts.attempts_outcome CHECK ((outcome = ANY (ARRAY['done'::text, 'retry'::text, 'not_yet'::text, 'dead'::text, 'returned'::text, 'crashed'::text])))
 constraint attempts.attempts_pkey PRIMARY KEY (id)
 constraint audit_log.audit_log_dedupe_key_key UNIQUE (dedupe_key)
 constraint audit_log.audit_log_pkey PRIMARY KEY (id)
 constraint clock.clock_one_check CHECK (one)
 constraint clock.clock_pkey PRIMARY KEY (one)
+constraint counting.counting_one_check CHECK (one)
+constraint counting.counting_pkey PRIMARY KEY (one)
+constraint data_keys.data_keys_pkey PRIMARY KEY (id)
+constraint erasures.erasures_pkey PRIMARY KEY (event)
 constraint event_bodies.event_bodies_pkey PRIMARY KEY (event, received_at)
 constraint event_bodies_default.event_bodies_default_pkey PRIMARY KEY (event, received_at)
+constraint event_hours.event_hours_counts CHECK (((LEAST(success, failed, skipped, unrouted) >= 0) AND (received >= (((success + failed) + skipped) + unrouted))))
+constraint event_hours.event_hours_pkey PRIMARY KEY (source, type, hour, tenant)
 constraint event_outcomes.event_outcomes_pkey PRIMARY KEY (event)
 constraint event_outcomes.event_outcomes_status CHECK ((status = ANY (ARRAY['pending'::text, 'success'::text, 'failed'::text, 'skipped'::text, 'unrouted'::text])))
 constraint event_refs.event_refs_pkey PRIMARY KEY (ref, kind, event)
@@ -175,8 +278,23 @@ constraint jobs.jobs_state CHECK ((state = ANY (ARRAY['scheduled'::text, 'ready'
 constraint jobs.jobs_task CHECK (((kind <> 'task'::text) OR ((event IS NULL) AND (subscription IS NOT NULL))))
 constraint jobs.jobs_waiting CHECK (((state <> 'waiting'::text) OR (key IS NOT NULL)))
 constraint migrations.migrations_pkey PRIMARY KEY (version)
+constraint operation_items.operation_items_pkey PRIMARY KEY (operation, "position")
+constraint operation_items.operation_items_state CHECK ((state = ANY (ARRAY['waiting'::text, 'replayed'::text, 'done'::text, 'dead'::text, 'dropped'::text, 'skipped'::text, 'gone'::text])))
+constraint operations.operations_counts CHECK (((LEAST(waiting, replayed, done, dead, dropped, skipped, gone) >= 0) AND (((((((waiting + replayed) + done) + dead) + dropped) + skipped) + gone) = total)))
+constraint operations.operations_finished CHECK ((((state = 'done'::text) = (finished_at IS NOT NULL)) AND ((state <> 'done'::text) OR ((waiting + replayed) = 0))))
+constraint operations.operations_kind CHECK ((kind = ANY (ARRAY['replay'::text, 'drop'::text])))
+constraint operations.operations_limit CHECK ((((failure_limit >= (0)::double precision) AND (failure_limit <= (1)::double precision)) AND ((failure_limit IS NULL) = (kind = 'drop'::text))))
+constraint operations.operations_pkey PRIMARY KEY (id)
+constraint operations.operations_rate CHECK ((rate_per_second > (0)::double precision))
+constraint operations.operations_stage CHECK (((stage = ANY (ARRAY['one'::text, 'ten'::text, 'all'::text])) AND (canary OR (stage = 'all'::text)) AND ((stage = 'all'::text) = (stage_left IS NULL)) AND (stage_left >= 0)))
+constraint operations.operations_state CHECK ((state = ANY (ARRAY['running'::text, 'stopped'::text, 'aborted'::text, 'done'::text])))
+constraint operations.operations_stopped CHECK ((((state = ANY (ARRAY['stopped'::text, 'aborted'::text])) = (stopped_at IS NOT NULL)) AND ((stopped_at IS NULL) = (stop_reason IS NULL))))
 constraint queues.queues_pkey PRIMARY KEY (name)
 constraint rejections.rejections_pkey PRIMARY KEY (id)
+constraint retention.retention_holder CHECK (((holder IS NULL) = (held_until IS NULL)))
+constraint retention.retention_one_check CHECK (one)
+constraint retention.retention_pkey PRIMARY KEY (one)
+constraint stale_hours.stale_hours_pkey PRIMARY KEY (hour)
 constraint subscriptions.subscriptions_max_attempts_check CHECK ((max_attempts > 0))
 constraint subscriptions.subscriptions_pkey PRIMARY KEY (name)
 constraint tokens.tokens_bounded CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 255)))
@@ -188,6 +306,9 @@ constraint workers.workers_end CHECK (((ended_at IS NULL) = (end_reason IS NULL)
 constraint workers.workers_number_key UNIQUE (number)
 constraint workers.workers_pkey PRIMARY KEY (id)
 constraint workers.workers_reason CHECK ((end_reason = ANY (ARRAY['stopped'::text, 'replaced'::text, 'lost'::text])))
+CREATE UNIQUE INDEX anomalies_once ON ukemi.anomalies USING btree (hour, source, type, kind)
+CREATE UNIQUE INDEX anomalies_open ON ukemi.anomalies USING btree (source, type) WHERE (ended_at IS NULL)
+CREATE UNIQUE INDEX anomalies_pkey ON ukemi.anomalies USING btree (id)
 CREATE INDEX attempts_by_job ON ukemi.attempts USING btree (job, id)
 CREATE UNIQUE INDEX attempts_pkey ON ukemi.attempts USING btree (id)
 CREATE INDEX audit_log_by_people ON ukemi.audit_log USING btree (id) WHERE (role <> 'handler'::text)
@@ -196,18 +317,23 @@ CREATE INDEX audit_log_by_tenant ON ukemi.audit_log USING btree (tenant, id) WHE
 CREATE UNIQUE INDEX audit_log_dedupe_key_key ON ukemi.audit_log USING btree (dedupe_key)
 CREATE UNIQUE INDEX audit_log_pkey ON ukemi.audit_log USING btree (id)
 CREATE UNIQUE INDEX clock_pkey ON ukemi.clock USING btree (one)
+CREATE UNIQUE INDEX counting_pkey ON ukemi.counting USING btree (one)
+CREATE UNIQUE INDEX data_keys_pkey ON ukemi.data_keys USING btree (id)
+CREATE UNIQUE INDEX erasures_pkey ON ukemi.erasures USING btree (event)
 CREATE UNIQUE INDEX event_bodies_pkey ON ONLY ukemi.event_bodies USING btree (event, received_at)
 CREATE UNIQUE INDEX event_bodies_default_pkey ON ukemi.event_bodies_default USING btree (event, received_at)
+CREATE INDEX event_hours_by_hour ON ukemi.event_hours USING btree (hour)
+CREATE UNIQUE INDEX event_hours_pkey ON ukemi.event_hours USING btree (source, type, hour, tenant)
 CREATE INDEX event_outcomes_by_billing ON ukemi.event_outcomes USING btree (billing_id, event) WHERE (billing_id IS NOT NULL)
 CREATE INDEX event_outcomes_by_office ON ukemi.event_outcomes USING btree (office_id, event) WHERE (office_id IS NOT NULL)
 CREATE INDEX event_outcomes_by_status ON ukemi.event_outcomes USING btree (status, event)
-CREATE INDEX event_outcomes_by_time ON ukemi.event_outcomes USING brin (processed_at)
+CREATE INDEX event_outcomes_by_time ON ukemi.event_outcomes USING brin (processed_at) WITH (autosummarize='on')
 CREATE UNIQUE INDEX event_outcomes_pkey ON ukemi.event_outcomes USING btree (event)
 CREATE INDEX event_refs_by_event ON ukemi.event_refs USING btree (event)
 CREATE UNIQUE INDEX event_refs_pkey ON ukemi.event_refs USING btree (ref, kind, event)
 CREATE INDEX events_by_source ON ukemi.events USING btree (source, id)
 CREATE INDEX events_by_tenant ON ukemi.events USING btree (tenant, id) WHERE (tenant IS NOT NULL)
-CREATE INDEX events_by_time ON ukemi.events USING brin (received_at)
+CREATE INDEX events_by_time ON ukemi.events USING brin (received_at) WITH (autosummarize='on')
 CREATE INDEX events_by_type ON ukemi.events USING btree (type, id)
 CREATE UNIQUE INDEX events_identity ON ukemi.events USING btree (event_id, source, account, livemode)
 CREATE UNIQUE INDEX events_pkey ON ukemi.events USING btree (id)
@@ -220,6 +346,7 @@ CREATE INDEX jobs_by_tenant ON ukemi.jobs USING btree (tenant, id) WHERE (tenant
 CREATE INDEX jobs_by_worker ON ukemi.jobs USING btree (worker) WHERE (state = 'running'::text)
 CREATE INDEX jobs_dead ON ukemi.jobs USING btree (finished_at, id) WHERE (state = 'dead'::text)
 CREATE INDEX jobs_dead_by_class ON ukemi.jobs USING btree (error_class, id) WHERE (state = 'dead'::text)
+CREATE INDEX jobs_dead_by_event ON ukemi.jobs USING btree (event) WHERE (state = 'dead'::text)
 CREATE UNIQUE INDEX jobs_dedupe ON ukemi.jobs USING btree (subscription, COALESCE(tenant, ''::text), dedupe_key) WHERE (dedupe_key IS NOT NULL)
 CREATE UNIQUE INDEX jobs_key_holder ON ukemi.jobs USING btree (queue, key) WHERE key_held
 CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
@@ -229,8 +356,15 @@ CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 's
 CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
 CREATE INDEX jobs_waiting ON ukemi.jobs USING btree (queue, key, run_at, id) WHERE (state = 'waiting'::text)
 CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
+CREATE UNIQUE INDEX operation_items_pkey ON ukemi.operation_items USING btree (operation, "position")
+CREATE INDEX operation_items_replayed ON ukemi.operation_items USING btree (operation, "position") WHERE (state = 'replayed'::text)
+CREATE INDEX operation_items_waiting ON ukemi.operation_items USING btree (job) WHERE (state = 'waiting'::text)
+CREATE INDEX operations_due ON ukemi.operations USING btree (next_at) WHERE ((state = 'running'::text) OR (replayed > 0))
+CREATE UNIQUE INDEX operations_pkey ON ukemi.operations USING btree (id)
 CREATE UNIQUE INDEX queues_pkey ON ukemi.queues USING btree (name)
 CREATE UNIQUE INDEX rejections_pkey ON ukemi.rejections USING btree (id)
+CREATE UNIQUE INDEX retention_pkey ON ukemi.retention USING btree (one)
+CREATE UNIQUE INDEX stale_hours_pkey ON ukemi.stale_hours USING btree (hour)
 CREATE UNIQUE INDEX subscriptions_pkey ON ukemi.subscriptions USING btree (name)
 CREATE UNIQUE INDEX tokens_hash_key ON ukemi.tokens USING btree (hash)
 CREATE UNIQUE INDEX tokens_pkey ON ukemi.tokens USING btree (id)
@@ -239,12 +373,20 @@ CREATE UNIQUE INDEX workers_number_key ON ukemi.workers USING btree (number)
 CREATE UNIQUE INDEX workers_pkey ON ukemi.workers USING btree (id)
 CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON ukemi.audit_log FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER audit_log_never_truncated BEFORE TRUNCATE ON ukemi.audit_log FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER data_keys_kept BEFORE DELETE ON ukemi.data_keys FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER data_keys_never_truncated BEFORE TRUNCATE ON ukemi.data_keys FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER erasures_append_only BEFORE DELETE OR UPDATE ON ukemi.erasures FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER erasures_never_truncated BEFORE TRUNCATE ON ukemi.erasures FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER event_bodies_append_only BEFORE DELETE OR UPDATE ON ukemi.event_bodies FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER event_bodies_never_truncated BEFORE TRUNCATE ON ukemi.event_bodies_default FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER event_outcomes_noted AFTER UPDATE ON ukemi.event_outcomes FOR EACH ROW WHEN (((old.status <> new.status) AND ((new.processed_at IS NULL) OR (NOT (new.processed_at IS DISTINCT FROM old.processed_at))))) EXECUTE FUNCTION ukemi.note_outcome_change()
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON ukemi.events FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER events_never_truncated BEFORE TRUNCATE ON ukemi.events FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 view failed_webhook_events as SELECT e.event_id,
-    ukemi.json_or_null(b.body) AS payload,
+        CASE
+            WHEN b.key_id IS NULL THEN ukemi.json_or_null(b.body)
+            ELSE NULL::jsonb
+        END AS payload,
     COALESCE(j.error_message, j.error_class, 'unknown'::text) AS error,
     j.finished_at AS created_at
    FROM ukemi.jobs j
@@ -257,7 +399,10 @@ view webhook_events as SELECT e.id,
     e.source,
     o.billing_id,
     o.office_id,
-    ukemi.json_or_null(b.body) AS payload,
+        CASE
+            WHEN b.key_id IS NULL THEN ukemi.json_or_null(b.body)
+            ELSE NULL::jsonb
+        END AS payload,
     o.processed_at,
     COALESCE(o.status, 'pending'::text) AS status,
     o.error_message,
@@ -266,7 +411,7 @@ view webhook_events as SELECT e.id,
      LEFT JOIN ukemi.event_outcomes o ON o.event = e.id
      LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at;
 CREATE OR REPLACE FUNCTION ukemi.claim_jobs(in_queue text, handlers text[], most integer, alone boolean, after_tenant text, by_worker uuid, token uuid, lease_ms integer)
- RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text)
+ RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text, key_id text)
  LANGUAGE plpgsql
  ROWS 20
  SET enable_seqscan TO 'off'
@@ -390,7 +535,7 @@ begin
       p.payload,
       e.id, e.source, e.account, e.livemode, e.event_id, e.type,
       extract(epoch from e.received_at)::double precision * 1000,
-      e.traceparent, b.body, b.headers
+      e.traceparent, b.body, b.headers, b.key_id
     from claimed j
     left join ukemi.events e on e.id = j.event
     left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
@@ -444,6 +589,14 @@ begin
     made := made + 1;
   end loop;
   return made;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.note_outcome_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into ukemi.outcome_changes (event) values (new.event);
+  return null;
 end $function$
 CREATE OR REPLACE FUNCTION ukemi.now()
  RETURNS timestamp with time zone

@@ -21,15 +21,14 @@ const flagOf = (name: string) => name.replaceAll("_", "-");
 const optionOf = (name: string) => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const fieldsOf = (schema: TObject) => Object.entries(schema.properties as Readonly<Record<string, Field>>);
 
-/** The query of the route with this id. */
-export function queryOf(id: string): TObject {
-  return ROUTES.find((route) => route.id === id)!.query!;
+/** The query of the route with this id, if it has one. */
+export function queryOf(id: string): TObject | undefined {
+  return ROUTES.find((route) => route.id === id)?.query;
 }
 
-/** Adds a flag for each field but those left out. */
-export function withFields(command: Command, schema: TObject, leaveOut: readonly string[] = []): Command {
+/** Adds a flag for each field. */
+export function withFields(command: Command, schema: TObject): Command {
   for (const [name, field] of fieldsOf(schema)) {
-    if (leaveOut.includes(name)) continue;
     const isTime = field.format === "date-time";
     const value = field.type === "boolean" ? "" : ` <${placeOf(name, field)}>`;
     const ago = isTime ? " A time such as 2026-11-15T09:00:00Z, or how long ago: 90m, 2h, 3d." : "";

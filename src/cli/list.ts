@@ -27,8 +27,8 @@ export interface Listing<Id extends ListCall> {
   readonly empty: string;
   /** What is said below the table. */
   readonly below?: (items: readonly Item<Id>[]) => string;
-  /** Fields of the query that have no flag here. */
-  readonly leaveOut?: readonly string[];
+  /** A part of the path, given as an argument. */
+  readonly argument?: { readonly name: string; readonly description: string };
 }
 
 interface ListFlags {
@@ -42,7 +42,9 @@ const WATCH_SECONDS = 2;
 export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command {
   const command = new Command(listing.name).description(listing.description);
   const schema = queryOf(listing.call);
-  if (schema) withFields(command, schema, listing.leaveOut);
+  const { argument } = listing;
+  if (argument) command.argument(`<${argument.name}>`, argument.description);
+  if (schema) withFields(command, schema);
   command
     .option("--json", "Print the API's answer as JSON, on one line.")
     .option(
@@ -50,10 +52,13 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
       `Show it again every so many seconds, until Ctrl-C. Default: ${WATCH_SECONDS}.`,
     );
   // the list is what `ukemi jobs` alone means: whatever follows was meant to be another command
-  command.allowExcessArguments(true);
+  if (!argument) command.allowExcessArguments(true);
   return withTarget(command).action(async () => {
-    refuseArguments(command);
-    const input = schema ? readFields(command, schema) : {};
+    if (!argument) refuseArguments(command);
+    const input = {
+      ...(schema ? readFields(command, schema) : {}),
+      ...(argument ? { [argument.name]: command.args[0]! } : {}),
+    };
     const { json, watch } = command.opts<ListFlags>();
     const everyMs = watch === undefined ? undefined : readSeconds(watch) * 1000;
     await withApi(command, async (api) => {

@@ -3,6 +3,7 @@ import { Command, type Argument } from "commander";
 import { UkemiError } from "../errors.ts";
 import { VERSION } from "../version.ts";
 import { auditCommand } from "./commands/audit.ts";
+import { bodiesCommand } from "./commands/bodies.ts";
 import { completionCommand } from "./commands/completion.ts";
 import { deadCommand } from "./commands/dead.ts";
 import { devCommand } from "./commands/dev.ts";
@@ -12,10 +13,13 @@ import { handlersCommand } from "./commands/handlers.ts";
 import { initCommand } from "./commands/init.ts";
 import { jobsCommand } from "./commands/jobs.ts";
 import { migrateCommand } from "./commands/migrate.ts";
+import { operationsCommand } from "./commands/operations.ts";
+import { pruneCommand } from "./commands/prune.ts";
 import { queuesCommand } from "./commands/queues.ts";
 import { rejectionsCommand } from "./commands/rejections.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { statsCommand } from "./commands/stats.ts";
 import { tokenCommand } from "./commands/token.ts";
 import { workCommand } from "./commands/work.ts";
 import { workersCommand } from "./commands/workers.ts";
@@ -34,11 +38,12 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command) => Comman
       workersCommand,
       handlersCommand,
       rejectionsCommand,
+      statsCommand,
       auditCommand,
     ],
   ],
-  ["Mend:", [deadCommand, queuesCommand]],
-  ["More:", [tokenCommand, completionCommand]],
+  ["Mend:", [deadCommand, operationsCommand, queuesCommand]],
+  ["More:", [pruneCommand, bodiesCommand, tokenCommand, completionCommand]],
 ];
 
 const FIRST_STEPS = `

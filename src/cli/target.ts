@@ -6,7 +6,9 @@ import type { Command } from "commander";
 import { ApiError, createClient, type Client } from "../client/client.ts";
 import { catalogue, UkemiError, type ErrorCode } from "../errors.ts";
 import { createOperate } from "../operate/operate.ts";
-import type { Settings } from "../options.ts";
+import { createOperationRound } from "../operate/operation-round.ts";
+import { makeRounds } from "../operate/rounds.ts";
+import type { OptionName, Settings } from "../options.ts";
 import { createApi } from "../server/api.ts";
 import { startEmbedded } from "../storage/embedded/embedded.ts";
 import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts";
@@ -29,17 +31,46 @@ export function withTarget(command: Command): Command {
   return withFlags(withConfig(command), ["database", "data"]);
 }
 
-/** Runs the work with a client of the server, or of the API on the database itself. */
-export async function withApi<T>(command: Command, work: (api: Client) => Promise<T>): Promise<T> {
+/** Adds the flags of commands that open the database themselves. */
+export function withStoreFlags(command: Command, more: readonly OptionName[] = []): Command {
+  return withFlags(withConfig(command), ["database", "data", ...more]);
+}
+
+/**
+ * Runs the work with a client of the server, or of the API on the database itself. With `runsOperations` and no server, this
+ * process makes the steps of operations for as long as the work lasts: there may be nobody else who does.
+ */
+export async function withApi<T>(
+  command: Command,
+  work: (api: Client) => Promise<T>,
+  { runsOperations = false }: { readonly runsOperations?: boolean } = {},
+): Promise<T> {
   const url = urlOf(command);
   try {
     if (url !== undefined) {
       const token = process.env.UKEMI_TOKEN || undefined;
       return await work(createClient({ url, token, timeoutMs: CALL_TIMEOUT_MS }));
     }
-    return await withStore(command, (pool, settings) => work(clientOf(pool, settings)));
+    return await withStore(command, (pool, settings) => {
+      const client = clientOf(pool, settings);
+      return runsOperations ? whileRunning(pool, () => work(client)) : work(client);
+    });
   } catch (error) {
     throw asUsage(error);
+  }
+}
+
+/** Makes the steps of operations until the work has ended. */
+async function whileRunning<T>(pool: Pool, work: () => Promise<T>): Promise<T> {
+  const ended = new AbortController();
+  const tell = () => {};
+  const round = createOperationRound({ alert: tell, tell });
+  const making = makeRounds([round], () => Promise.resolve(pool), tell, ended.signal);
+  try {
+    return await work();
+  } finally {
+    ended.abort();
+    await making;
   }
 }
 
@@ -148,7 +179,7 @@ function asUsage(error: unknown): unknown {
 }
 
 /** Who runs the command, for the audit. */
-function actor(): string {
+export function actor(): string {
   try {
     return `cli:${userInfo().username}`;
   } catch {

@@ -263,6 +263,112 @@ export interface DeadChange {
   readonly skipped?: number | undefined;
   readonly skips?: readonly Skip[] | undefined;
 }
+export interface ItemCounts {
+  readonly waiting: number;
+  readonly replayed: number;
+  readonly done: number;
+  readonly dead: number;
+  readonly dropped: number;
+  readonly skipped: number;
+  readonly gone: number;
+}
+export interface Operation {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "replay" | "drop";
+  readonly reason: string;
+  readonly actor: string;
+  readonly tenants: readonly string[] | null;
+  readonly selection: Readonly<Record<string, unknown>>;
+  /** stopped is by itself, above the limit of failures; aborted by a person. */
+  readonly state: "running" | "stopped" | "aborted" | "done";
+  readonly rate_per_second: number | null;
+  readonly canary: boolean;
+  readonly stage: "one" | "ten" | "all";
+  readonly failure_limit: number | null;
+  readonly stop_reason: string | null;
+  readonly total: number;
+  readonly counts: ItemCounts;
+  /** The share of its items that have ended, from 0 to 1. */
+  readonly progress: number;
+  readonly ended_per_second: number | null;
+  readonly estimated_end_at: string | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly stopped_at: string | null;
+  readonly finished_at: string | null;
+  /** How long a process should have looked at it already. */
+  readonly overdue_seconds: number;
+  readonly fault: string | null;
+}
+export interface OperationPreview {
+  readonly count: number;
+  /** Those of them that cannot be replayed. */
+  readonly without_body: number;
+  readonly groups: readonly PreviewGroup[];
+  /** Those that wait in another operation: they would be skipped. */
+  readonly in_operation: number;
+  readonly seconds: number | null;
+  /** How many items one operation may have. */
+  readonly most: number;
+}
+export interface AtWork {
+  readonly delay: "running" | "queue_paused" | "no_worker" | "later" | "key" | "ready";
+  readonly handler: string;
+  readonly queue: string;
+  readonly count: number;
+  readonly next_at: string | null;
+}
+export interface OperationDetail {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "replay" | "drop";
+  readonly reason: string;
+  readonly actor: string;
+  readonly tenants: readonly string[] | null;
+  readonly selection: Readonly<Record<string, unknown>>;
+  /** stopped is by itself, above the limit of failures; aborted by a person. */
+  readonly state: "running" | "stopped" | "aborted" | "done";
+  readonly rate_per_second: number | null;
+  readonly canary: boolean;
+  readonly stage: "one" | "ten" | "all";
+  readonly failure_limit: number | null;
+  readonly stop_reason: string | null;
+  readonly total: number;
+  readonly counts: ItemCounts;
+  /** The share of its items that have ended, from 0 to 1. */
+  readonly progress: number;
+  readonly ended_per_second: number | null;
+  readonly estimated_end_at: string | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly stopped_at: string | null;
+  readonly finished_at: string | null;
+  /** How long a process should have looked at it already. */
+  readonly overdue_seconds: number;
+  readonly fault: string | null;
+  readonly at_work: readonly AtWork[];
+  readonly waits_for: string | null;
+}
+export interface OperationItem {
+  readonly position: number;
+  readonly job: number;
+  readonly state: "waiting" | "replayed" | "done" | "dead" | "dropped" | "skipped" | "gone";
+  readonly handler: string | null;
+  readonly queue: string | null;
+  readonly event: string | null;
+  readonly event_id: string | null;
+  readonly tenant: string | null;
+  readonly error_class: string | null;
+  readonly message: string | null;
+  readonly changed_at: string;
+}
+export interface OperationChange {
+  readonly id: string;
+  readonly state: "running" | "stopped" | "aborted" | "done";
+  /** False where it was so before, or has ended. */
+  readonly changed: boolean;
+}
 export interface Queue {
   readonly name: string;
   readonly paused: boolean;
@@ -345,6 +451,86 @@ export interface AuditEntry {
   readonly target: string | null;
   readonly tenant: string | null;
   readonly details: Readonly<Record<string, unknown>>;
+}
+export interface TypeCount {
+  readonly source: string;
+  readonly type: string;
+  readonly received: number;
+  readonly pending: number;
+  readonly success: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly unrouted: number;
+  readonly last_received_at: string;
+  readonly success_share: number | null;
+}
+export interface HourCount {
+  readonly hour: string;
+  readonly source: string;
+  readonly type: string;
+  readonly received: number;
+  readonly pending: number;
+  readonly success: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly unrouted: number;
+}
+export interface Anomaly {
+  readonly id: number;
+  readonly hour: string;
+  readonly source: string;
+  readonly type: string;
+  readonly kind: "high" | "low" | "silent";
+  readonly received: number;
+  readonly expected_low: number;
+  readonly expected_high: number;
+  readonly noticed_at: string;
+  readonly ended_at: string | null;
+}
+export interface Count {
+  readonly count: number;
+  /** False where it is an estimate. */
+  readonly exact: boolean;
+}
+export interface RetentionMonth {
+  readonly month: string;
+  readonly bodies: Count;
+  readonly kept: Count;
+  readonly bytes: number;
+}
+export interface RetentionPreview {
+  /** 0: for ever. */
+  readonly body_days: number;
+  readonly attempt_days: number;
+  readonly job_days: number;
+  readonly months: readonly RetentionMonth[];
+  readonly stray_bodies: Count;
+  readonly jobs: Count;
+  readonly attempts: Count;
+  readonly workers: Count;
+}
+export interface Erasure {
+  readonly dry_run: boolean;
+  readonly events: number;
+  readonly bodies: number;
+  readonly rejections: number;
+  /** Jobs that have not ended. */
+  readonly unfinished?: number | undefined;
+  readonly running?: number | undefined;
+  /** Dead letters that could not be replayed any more. */
+  readonly dead?: number | undefined;
+  readonly jobs_cancelled?: number | undefined;
+  readonly left_running?: number | undefined;
+  readonly left_unfinished?: number | undefined;
+  readonly stopped?: boolean | undefined;
+}
+export interface DataKey {
+  readonly id: string;
+  /** The name of the master key that opens it. */
+  readonly wrapped_by: string;
+  readonly created_at: string;
+  /** False where the server's bodyKeys do not open it. */
+  readonly opens: boolean;
 }
 export interface Token {
   readonly id: string;
@@ -598,6 +784,106 @@ export interface Calls {
     };
     output: DeadChange;
   };
+  /** Lists operations, newest first. */
+  listOperations: {
+    input: {
+      /** Only in this state. */
+      readonly state?: "running" | "stopped" | "aborted" | "done" | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Operation[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** Chooses the dead letters now, and begins. */
+  createOperation: {
+    input: {
+      /** In a person's words. */
+      readonly name: string;
+      /** What is done to each of them. */
+      readonly kind: "replay" | "drop";
+      /** These jobs. */
+      readonly ids?: readonly number[] | undefined;
+      readonly filter?: DeadFilter | undefined;
+      /** Every dead letter. */
+      readonly all?: true | undefined;
+      /** Items per second. Left out: as fast as it goes. */
+      readonly rate?: number | undefined;
+      /** First one, then ten, then all; each stage waits until the one before has ended. */
+      readonly canary?: boolean | undefined;
+      /** Above this share of items that died again it stops by itself. */
+      readonly failure_limit?: number | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: OperationDetail;
+  };
+  /** Says what an operation would touch, and changes nothing. */
+  previewOperation: {
+    input: {
+      /** What is done to each of them. */
+      readonly kind: "replay" | "drop";
+      /** These jobs. */
+      readonly ids?: readonly number[] | undefined;
+      readonly filter?: DeadFilter | undefined;
+      /** Every dead letter. */
+      readonly all?: true | undefined;
+      /** Items per second. Left out: as fast as it goes. */
+      readonly rate?: number | undefined;
+      /** First one, then ten, then all; each stage waits until the one before has ended. */
+      readonly canary?: boolean | undefined;
+      /** Above this share of items that died again it stops by itself. */
+      readonly failure_limit?: number | undefined;
+    };
+    output: OperationPreview;
+  };
+  /** One operation with how far it has come, and what it waits for. */
+  getOperation: {
+    input: {
+      readonly id: string;
+    };
+    output: OperationDetail;
+  };
+  /** What became of each job of an operation, in their order. */
+  listOperationItems: {
+    input: {
+      readonly id: string;
+      /** Only in this state. */
+      readonly state?: "waiting" | "replayed" | "done" | "dead" | "dropped" | "skipped" | "gone" | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly OperationItem[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** Touches no further item. What was replayed before goes on to its end. */
+  abortOperation: {
+    input: {
+      readonly id: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: OperationChange;
+  };
+  /** Goes on with the items that wait, after an abort or a stop. */
+  resumeOperation: {
+    input: {
+      readonly id: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: OperationChange;
+  };
   /** Lists the queues with what waits in them. */
   listQueues: {
     input: Record<string, undefined>;
@@ -704,6 +990,83 @@ export interface Calls {
       readonly items: readonly AuditEntry[];
       /** Where the next page begins; absent on the last. */
       readonly cursor?: string | undefined;
+    };
+  };
+  /** Counts events by source, type and outcome; of the last 24 hours where nothing else is said. */
+  countTypes: {
+    input: {
+      /** Received at this time or later. */
+      readonly since?: string | undefined;
+      /** Received before this time. */
+      readonly until?: string | undefined;
+    };
+    output: {
+      readonly counted_until: string | null;
+      /** Hours that are still to be counted, after the first start. */
+      readonly hours_to_count: number;
+      readonly items: readonly TypeCount[];
+    };
+  };
+  /** Counts events by hour (UTC), source, type and outcome; at most 31 days. */
+  countHours: {
+    input: {
+      /** Only of this source. */
+      readonly source?: string | undefined;
+      /** Only of this type. */
+      readonly type?: string | undefined;
+      /** Received at this time or later. */
+      readonly since?: string | undefined;
+      /** Received before this time. */
+      readonly until?: string | undefined;
+    };
+    output: {
+      readonly counted_until: string | null;
+      /** Hours that are still to be counted, after the first start. */
+      readonly hours_to_count: number;
+      readonly items: readonly HourCount[];
+    };
+  };
+  /** Lists hours in which a type came more or less often than usual, or fell silent; the last noticed first. */
+  listAnomalies: {
+    input: {
+      /** Hours that began at this time or later. */
+      readonly since?: string | undefined;
+      /** Hours that began before this time. */
+      readonly until?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Anomaly[];
+      /** Where the next page begins; absent on the last. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** How long things are kept, and what the next pruning would remove. */
+  previewRetention: { input: Record<string, undefined>; output: RetentionPreview };
+  /** Removes the bodies of every event that carries a ref, and what errors may have taken from them. */
+  eraseBodies: {
+    input: {
+      /** The subject's id, or kind:id. This, or an event. */
+      readonly ref?: string | undefined;
+      /** One event, by our id or by the sender's. */
+      readonly event?: string | undefined;
+      /** Also where jobs still need the body: unfinished ones are cancelled. */
+      readonly include_unfinished?: boolean | undefined;
+      /** Only say what would be removed. */
+      readonly dry_run?: boolean | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason?: string | undefined;
+    };
+    output: Erasure;
+  };
+  /** Lists the data keys that bodies are sealed with, the oldest first. */
+  listDataKeys: {
+    input: Record<string, undefined>;
+    output: {
+      readonly items: readonly DataKey[];
     };
   };
   /** Lists the tokens, newest first. Secrets are not stored and cannot be shown. */
@@ -825,6 +1188,13 @@ export const CALLS: {
   getDead: { method: "GET", path: "/dead/{id}", query: [] },
   replayDead: { method: "POST", path: "/dead/replay", query: [] },
   dropDead: { method: "POST", path: "/dead/drop", query: [] },
+  listOperations: { method: "GET", path: "/operations", query: ["state", "limit", "cursor"] },
+  createOperation: { method: "POST", path: "/operations", query: [] },
+  previewOperation: { method: "POST", path: "/operations/preview", query: [] },
+  getOperation: { method: "GET", path: "/operations/{id}", query: [] },
+  listOperationItems: { method: "GET", path: "/operations/{id}/items", query: ["state", "limit", "cursor"] },
+  abortOperation: { method: "POST", path: "/operations/{id}/abort", query: [] },
+  resumeOperation: { method: "POST", path: "/operations/{id}/resume", query: [] },
   listQueues: { method: "GET", path: "/queues", query: [] },
   pauseQueue: { method: "POST", path: "/queues/{name}/pause", query: [] },
   resumeQueue: { method: "POST", path: "/queues/{name}/resume", query: [] },
@@ -842,6 +1212,12 @@ export const CALLS: {
     path: "/audit",
     query: ["actor", "role", "action", "target", "tenant", "since", "until", "limit", "cursor"],
   },
+  countTypes: { method: "GET", path: "/stats", query: ["since", "until"] },
+  countHours: { method: "GET", path: "/stats/hours", query: ["source", "type", "since", "until"] },
+  listAnomalies: { method: "GET", path: "/stats/anomalies", query: ["since", "until", "limit", "cursor"] },
+  previewRetention: { method: "GET", path: "/retention", query: [] },
+  eraseBodies: { method: "POST", path: "/erasures", query: [] },
+  listDataKeys: { method: "GET", path: "/data-keys", query: [] },
   listTokens: { method: "GET", path: "/tokens", query: [] },
   createToken: { method: "POST", path: "/tokens", query: [] },
   rotateToken: { method: "POST", path: "/tokens/{id}/rotate", query: [] },

@@ -288,3 +288,150 @@ export const MadeToken = thing("MadeToken", {
   ...tokenFacts,
   secret: OrNull(text("Shown this once; null where the request was repeated with its Idempotency-Key.")),
 });
+
+export const OPERATION_STATE = ["running", "stopped", "aborted", "done"] as const;
+export const ITEM_STATE = ["waiting", "replayed", "done", "dead", "dropped", "skipped", "gone"] as const;
+
+const operationFacts = {
+  id: Type.String(),
+  name: Type.String(),
+  kind: OneOf(["replay", "drop"]),
+  reason: Type.String(),
+  actor: Type.String(),
+  tenants: OrNull(Names),
+  selection: Type.Record(Type.String(), Type.Unknown()),
+  state: OneOf(OPERATION_STATE, "stopped is by itself, above the limit of failures; aborted by a person."),
+  rate_per_second: OrNull(Type.Number()),
+  canary: Type.Boolean(),
+  stage: OneOf(["one", "ten", "all"]),
+  failure_limit: OrNull(Type.Number()),
+  stop_reason: OrNull(Type.String()),
+  total: Type.Integer(),
+  counts: thing(
+    "ItemCounts",
+    Object.fromEntries(ITEM_STATE.map((state) => [state, Type.Integer()])) as Record<
+      (typeof ITEM_STATE)[number],
+      Type.TInteger
+    >,
+  ),
+  progress: Type.Number({ description: "The share of its items that have ended, from 0 to 1." }),
+  ended_per_second: OrNull(Type.Number()),
+  estimated_end_at: OrNull(Time),
+  created_at: Time,
+  started_at: OrNull(Time),
+  stopped_at: OrNull(Time),
+  finished_at: OrNull(Time),
+  overdue_seconds: Type.Number({ description: "How long a process should have looked at it already." }),
+  fault: OrNull(text("Why its last step failed.")),
+};
+
+export const Operation = thing("Operation", operationFacts);
+
+export const OperationDetail = thing("OperationDetail", {
+  ...operationFacts,
+  at_work: Many(
+    thing("AtWork", {
+      delay: OneOf(["running", "queue_paused", "no_worker", "later", "key", "ready"]),
+      handler: Type.String(),
+      queue: Type.String(),
+      count: Type.Integer(),
+      next_at: OrNull(Time),
+    }),
+  ),
+  waits_for: OrNull(text("Why it does not go on at this moment, in words.")),
+});
+
+export const OperationItem = thing("OperationItem", {
+  position: Type.Integer(),
+  job: Type.Integer(),
+  state: OneOf(ITEM_STATE),
+  handler: OrNull(Type.String()),
+  queue: OrNull(Type.String()),
+  event: OrNull(Type.String()),
+  event_id: OrNull(Type.String()),
+  tenant: OrNull(Type.String()),
+  error_class: OrNull(text("Of one that died again.")),
+  message: OrNull(text("Why it died again, or was skipped.")),
+  changed_at: Time,
+});
+
+const countFacts = {
+  received: Type.Integer(),
+  pending: Type.Integer(),
+  success: Type.Integer(),
+  failed: Type.Integer(),
+  skipped: Type.Integer(),
+  unrouted: Type.Integer(),
+};
+
+export const HourCount = thing("HourCount", {
+  hour: Time,
+  source: Type.String(),
+  type: Type.String(),
+  ...countFacts,
+});
+
+export const TypeCount = thing("TypeCount", {
+  source: Type.String(),
+  type: Type.String(),
+  ...countFacts,
+  last_received_at: Time,
+  success_share: OrNull(Type.Number()),
+});
+
+export const Anomaly = thing("Anomaly", {
+  id: Type.Integer(),
+  hour: Time,
+  source: Type.String(),
+  type: Type.String(),
+  kind: OneOf(["high", "low", "silent"]),
+  received: Type.Integer(),
+  expected_low: Type.Number(),
+  expected_high: Type.Number(),
+  noticed_at: Time,
+  ended_at: OrNull(Time),
+});
+
+const Count = thing("Count", {
+  count: Type.Integer(),
+  exact: Type.Boolean({ description: "False where it is an estimate." }),
+});
+
+export const RetentionPreview = thing("RetentionPreview", {
+  body_days: Type.Integer({ description: "0: for ever." }),
+  attempt_days: Type.Integer(),
+  job_days: Type.Integer(),
+  months: Many(
+    thing("RetentionMonth", {
+      month: Type.String(),
+      bodies: Count,
+      kept: Count,
+      bytes: Type.Integer(),
+    }),
+  ),
+  stray_bodies: Count,
+  jobs: Count,
+  attempts: Count,
+  workers: Count,
+});
+
+export const DataKey = thing("DataKey", {
+  id: Type.String(),
+  wrapped_by: text("The name of the master key that opens it."),
+  created_at: Time,
+  opens: Type.Boolean({ description: "False where the server's bodyKeys do not open it." }),
+});
+
+export const Erasure = thing("Erasure", {
+  dry_run: Type.Boolean(),
+  events: Type.Integer(),
+  bodies: Type.Integer(),
+  rejections: Type.Integer(),
+  unfinished: Type.Optional(Type.Integer({ description: "Jobs that have not ended." })),
+  running: Type.Optional(Type.Integer()),
+  dead: Type.Optional(Type.Integer({ description: "Dead letters that could not be replayed any more." })),
+  jobs_cancelled: Type.Optional(Type.Integer()),
+  left_running: Type.Optional(Type.Integer()),
+  left_unfinished: Type.Optional(Type.Integer()),
+  stopped: Type.Optional(Type.Boolean()),
+});

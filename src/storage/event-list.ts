@@ -6,8 +6,6 @@ import type { Queryable } from "./postgres.ts";
 /** What became of an event. */
 export type EventStatus = "pending" | "success" | "failed" | "skipped" | "unrouted";
 
-export const EVENT_STATUSES: readonly EventStatus[] = ["pending", "success", "failed", "skipped", "unrouted"];
-
 /** Which events to list, newest first. */
 export interface EventFilter {
   readonly source?: string;

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import type { DeadChange, Skip } from "../../client/client.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { selectionOf, withSelection } from "../dead-selection.ts";
-import { table } from "../table.ts";
+import { counted, describeGroups } from "../show-groups.ts";
 import { withApi, withTarget } from "../target.ts";
 
 type Act = "replay" | "drop";
@@ -18,6 +18,9 @@ const WHY: Readonly<Record<Skip["reason"], string>> = {
   erased: "the event's body was erased",
 };
 
+/** How many one commit changes. */
+const MOST = 1000;
+
 export function changeDeadCommand(act: Act, description: string): Command {
   const command = withChangeFlags(withSelection(new Command(act).description(description)));
   return withTarget(command).action(async (ids: string[]) => {
@@ -31,7 +34,8 @@ export function changeDeadCommand(act: Act, description: string): Command {
       // ids that are not dead are answered for one by one
       const any = count > 0 || ids.length > 0;
       const question = `${act === "replay" ? "Replay" : "Drop"} ${counted(count)}?`;
-      await changeWithConsent(flags, { preview, words: previewed(act, preview), any, question }, async () => {
+      const words = [...describeGroups(act, preview), ...tooMany(act, count)].join("\n");
+      await changeWithConsent(flags, { preview, words, any, question }, async () => {
         const result = await change({ ...selection, reason });
         const failed = ids.length > 0 && (result.skipped ?? 0) > 0;
         return { result, words: done(act, result), failed };
@@ -40,28 +44,12 @@ export function changeDeadCommand(act: Act, description: string): Command {
   });
 }
 
-const counted = (count: number) => `${count} dead letter${count === 1 ? "" : "s"}`;
-
-function previewed(act: Act, { count = 0, without_body = 0, groups = [] }: DeadChange): string {
-  if (count === 0) return "No dead letter is meant.";
-  const rows = groups.map((group) => ({
-    count: String(group.count),
-    error: group.error_class ?? "unknown",
-    handler: group.handler,
-    ...(act === "replay" ? { workers: String(group.workers) } : {}),
-  }));
-  const unoffered = groups.filter((group) => group.workers === 0).map((group) => group.handler);
+function tooMany(act: Act, count: number): readonly string[] {
+  if (count <= MOST) return [];
   return [
-    table(rows, { width: process.stdout.columns, cut: ["error", "handler"], names: ["handler"] }),
-    "",
-    `${counted(count)} would be ${act === "replay" ? "replayed" : "dropped"}.`,
-    ...(act === "replay" && without_body > 0
-      ? [`${without_body} of them cannot be: the event's body is gone. They will be skipped.`]
-      : []),
-    ...(act === "replay" && unoffered.length > 0
-      ? [`No live worker has ${[...new Set(unoffered)].join(", ")}: these jobs will wait for one.`]
-      : []),
-  ].join("\n");
+    `One commit changes at most ${MOST}: make an operation, which can be watched and stopped.`,
+    `  ukemi operations create --kind ${act} --name … (with the same filter)`,
+  ];
 }
 
 function done(act: Act, { changed = 0, skipped = 0, skips = [] }: DeadChange): string {

@@ -1,9 +1,12 @@
 // Every route of the admin API, in the order of the document.
 import type { Route } from "../route.ts";
+import { bodyRoutes } from "./bodies.ts";
 import { deadRoutes } from "./dead.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
+import { operationRoutes } from "./operations.ts";
 import { queueRoutes } from "./queues.ts";
+import { statisticsRoutes } from "./statistics.ts";
 import { tokenRoutes } from "./tokens.ts";
 import { watchRoutes } from "./watch.ts";
 
@@ -11,7 +14,10 @@ export const ROUTES: readonly Route[] = [
   ...eventRoutes,
   ...jobRoutes,
   ...deadRoutes,
+  ...operationRoutes,
   ...queueRoutes,
   ...watchRoutes,
+  ...statisticsRoutes,
+  ...bodyRoutes,
   ...tokenRoutes,
 ];

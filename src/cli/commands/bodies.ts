@@ -1,0 +1,142 @@
+// `ukemi bodies`: erase those of one subject, and care for the keys that they are sealed with.
+import { Command } from "commander";
+import type { Erasure } from "../../client/client.ts";
+import { createOperate, type Operate } from "../../operate/operate.ts";
+import {
+  changeWithConsent,
+  reasonOf,
+  stopOnInterrupt,
+  withChangeFlags,
+  type ChangeFlags,
+} from "../consent.ts";
+import { listCommand } from "../list.ts";
+import { showTime } from "../moment.ts";
+import { createProgressBar } from "../progress.ts";
+import { actor, withApi, withStore, withStoreFlags, withTarget } from "../target.ts";
+
+export function bodiesCommand(): Command {
+  return new Command("bodies")
+    .description("Erase the bodies of one subject, and care for the keys that bodies are sealed with.")
+    .addCommand(eraseCommand())
+    .addCommand(
+      listCommand({
+        name: "keys",
+        call: "listDataKeys",
+        description: "List the data keys that bodies are sealed with.",
+        row: (key) => ({
+          "data key": key.id,
+          made: showTime(key.created_at),
+          "opened by": key.wrapped_by,
+          opens: key.opens ? "yes" : "NO: its master key is not among bodyKeys",
+        }),
+        empty: "There are no data keys: bodies are stored as they came (set UKEMI_BODY_KEYS to seal them).",
+      }),
+    )
+    .addCommand(rewrapCommand())
+    .addCommand(sealCommand());
+}
+
+function eraseCommand(): Command {
+  const command = new Command("erase")
+    .description("Remove the bodies of every event of one subject; events, outcomes and the audit stay.")
+    .option("--ref <id>", "The subject's id, such as cus_…, or kind:id. This, or --event.")
+    .option("--event <id>", "One event, by the sender's id or ours.")
+    .option("--include-unfinished", "Also where jobs still need the body: unfinished ones are cancelled.");
+  withChangeFlags(command);
+  return withTarget(command).action(async () => {
+    const flags = command.opts<ChangeFlags & { ref?: string; event?: string; includeUnfinished?: boolean }>();
+    const { ref, event, includeUnfinished } = flags;
+    const reason = reasonOf(flags);
+    const request = { ref, event, include_unfinished: includeUnfinished };
+    await withApi(command, async (api) => {
+      const preview = await api.eraseBodies({ ...request, dry_run: true });
+      const any = preview.events + preview.rejections > 0;
+      const question = `Erase the bodies of ${preview.events} event${preview.events === 1 ? "" : "s"} for good?`;
+      await changeWithConsent(flags, { preview, words: previewed(preview), any, question }, async () => {
+        const result = await api.eraseBodies({ ...request, reason });
+        const left = (result.left_running ?? 0) + (result.left_unfinished ?? 0);
+        return { result, words: erased(result), failed: left > 0 };
+      });
+    });
+  });
+}
+
+function previewed({ events, bodies, unfinished = 0, running = 0, dead = 0, rejections }: Erasure): string {
+  if (events + rejections === 0) return "No event carries this, or all were erased before.";
+  return [
+    `${events} event${events === 1 ? "" : "s"}, ${bodies} of them with a body, would be erased.`,
+    ...(rejections > 0 ? [`${rejections} refused requests that contain the id would go too.`] : []),
+    ...(unfinished > 0 ? [`${unfinished} jobs of theirs have not ended (${running} at work).`] : []),
+    ...(dead > 0 ? [`${dead} dead letters of theirs could not be replayed any more.`] : []),
+  ].join("\n");
+}
+
+function erased(result: Erasure): string {
+  const { bodies, events, jobs_cancelled = 0, left_running = 0, left_unfinished = 0 } = result;
+  return [
+    `Erased ${bodies} bodies of ${events} events${jobs_cancelled > 0 ? `, cancelled ${jobs_cancelled} jobs` : ""}.`,
+    ...(left_running > 0
+      ? [`${left_running} were left: a handler is at work on them. Erase again in a moment.`]
+      : []),
+    ...(left_unfinished > 0 ? [`${left_unfinished} were left: jobs have come to need them.`] : []),
+  ].join("\n");
+}
+
+/** Master keys never travel: these commands open the database themselves. */
+function withHands<T>(command: Command, work: (operate: Operate) => Promise<T>): Promise<T> {
+  return withStore(command, (pool, { bodyKeys }) =>
+    work(createOperate({ open: () => Promise.resolve(pool), bodyKeys, readTimeoutMs: 60_000 })),
+  );
+}
+
+function rewrapCommand(): Command {
+  const command = new Command("rewrap").description(
+    "Wrap every data key anew under the first of bodyKeys; the other master keys are not needed afterwards.",
+  );
+  withChangeFlags(command);
+  return withStoreFlags(command).action(async () => {
+    const flags = command.opts<ChangeFlags>();
+    const mandate = { actor: actor(), reason: reasonOf(flags) };
+    await withHands(command, async ({ bodies }) => {
+      const keys = await bodies.keys();
+      const words = `${keys.length} data keys would be wrapped anew.`;
+      const question = "Wrap them anew?";
+      await changeWithConsent(
+        flags,
+        { preview: { items: keys }, words, any: keys.length > 0, question },
+        async () => {
+          const result = await bodies.rewrap(mandate);
+          const done = `${result.changed} of ${result.data_keys} data keys were wrapped anew: ${result.wrapped_by} opens all of them now.`;
+          return { result, words: done };
+        },
+      );
+    });
+  });
+}
+
+function sealCommand(): Command {
+  const command = new Command("seal").description(
+    "Seal bodies that were stored before bodyKeys was set. What is done stays done.",
+  );
+  withChangeFlags(command);
+  return withStoreFlags(command).action(async () => {
+    const flags = command.opts<ChangeFlags>();
+    const mandate = { actor: actor(), reason: reasonOf(flags) };
+    await withHands(command, async ({ bodies }) => {
+      const preview = { sealed: 0 };
+      const words = "Every body that lies as it came would be sealed.";
+      await changeWithConsent(flags, { preview, words, any: true, question: "Seal them?" }, async () => {
+        const bar = createProgressBar("sealing");
+        const stop = stopOnInterrupt();
+        try {
+          const result = await bodies.seal(mandate, { onProgress: bar.show, signal: stop.signal });
+          const rest = result.stopped ? " Stopped before the end: the same command does the rest." : "";
+          return { result, words: `Sealed ${result.sealed} bodies.${rest}`, failed: result.stopped };
+        } finally {
+          bar.end();
+          stop.release();
+        }
+      });
+    });
+  });
+}

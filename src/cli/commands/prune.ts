@@ -1,0 +1,89 @@
+// `ukemi prune`: let go of what is old, now; servers and workers do it by themselves about once an hour.
+import { Command } from "commander";
+import { createOperate } from "../../operate/operate.ts";
+import type { PruneResult } from "../../operate/prune.ts";
+import type { RetentionPreview } from "../../storage/retention-preview.ts";
+import {
+  changeWithConsent,
+  reasonOf,
+  stopOnInterrupt,
+  withChangeFlags,
+  type ChangeFlags,
+} from "../consent.ts";
+import { createProgressBar } from "../progress.ts";
+import { table } from "../table.ts";
+import { actor, withStore, withStoreFlags } from "../target.ts";
+
+export function pruneCommand(): Command {
+  const command = new Command("prune").description(
+    "Let go of old bodies, attempts and finished jobs; what is unfinished or dead stays.",
+  );
+  withChangeFlags(command);
+  return withStoreFlags(command, ["bodyDays", "attemptDays", "jobDays"]).action(async () => {
+    const flags = command.opts<ChangeFlags>();
+    const mandate = { actor: actor(), reason: reasonOf(flags) };
+    await withStore(command, async (pool, limits) => {
+      const { retention } = createOperate({
+        open: () => Promise.resolve(pool),
+        limits,
+        readTimeoutMs: 60_000,
+      });
+      const preview = await retention.preview();
+      const any = countOf(preview) > 0;
+      await changeWithConsent(
+        flags,
+        { preview, words: previewed(preview), any, question: "Let it go?" },
+        async () => {
+          const bar = createProgressBar("pruning");
+          const stop = stopOnInterrupt();
+          try {
+            const result = await retention.prune(mandate, {
+              onProgress: ({ part, done, total }) => bar.show({ done, total }, part),
+              signal: stop.signal,
+            });
+            bar.end();
+            return { result, words: pruned(result), failed: result.stopped || result.held_up.length > 0 };
+          } finally {
+            bar.end();
+            stop.release();
+          }
+        },
+      );
+    });
+  });
+}
+
+const countOf = ({ months, stray_bodies, jobs, attempts, workers }: RetentionPreview) =>
+  months.length + stray_bodies.count + jobs.count + attempts.count + workers.count;
+
+const about = ({ count, exact }: { readonly count: number; readonly exact: boolean }) =>
+  exact ? String(count) : `about ${count}`;
+
+function previewed(preview: RetentionPreview): string {
+  const { months, jobs, attempts, workers, stray_bodies: stray } = preview;
+  const limits = `Kept: bodies ${days(preview.body_days)}, attempts ${days(preview.attempt_days)}, finished jobs ${days(preview.job_days)}.`;
+  if (countOf(preview) === 0) return `${limits}\nNothing is old enough to go.`;
+  const rows = months.map((month) => ({
+    month: month.month,
+    bodies: about(month.bodies),
+    "must stay": about(month.kept),
+    MB: (month.bytes / 1e6).toFixed(1),
+  }));
+  return [
+    limits,
+    ...(rows.length === 0 ? [] : [table(rows, { width: process.stdout.columns })]),
+    `Would go: ${about(jobs)} finished jobs, ${about(attempts)} attempts, ${about(workers)} ended workers, ${about(stray)} stray bodies.`,
+  ].join("\n");
+}
+
+const days = (count: number) => (count === 0 ? "for ever" : `${count} days`);
+
+function pruned({ bodies, jobs, attempts, months, held_up, stopped }: PruneResult): string {
+  return [
+    `Pruned ${bodies} bodies (${months.length} months), ${jobs} jobs, ${attempts} attempts.`,
+    ...(held_up.length > 0
+      ? [`Held up by a long transaction, and tried again later: ${held_up.join(", ")}.`]
+      : []),
+    ...(stopped ? ["Stopped before the end: the same command does the rest."] : []),
+  ].join("\n");
+}

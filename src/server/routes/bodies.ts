@@ -1,0 +1,61 @@
+// /api/v1/retention, /erasures and /data-keys: what goes when, what is erased, and what bodies are sealed with.
+import { Type } from "typebox";
+import { REASON, Text } from "../fields.ts";
+import { route, type Route } from "../route.ts";
+import { DataKey, Erasure, listOf, RetentionPreview } from "../things.ts";
+
+export const bodyRoutes: readonly Route[] = [
+  route({
+    id: "previewRetention",
+    method: "GET",
+    path: "/retention",
+    scope: "read",
+    reach: "everything",
+    text: "How long things are kept, and what the next pruning would remove.",
+    answer: RetentionPreview,
+    run: (_, { retention }) => retention.preview(),
+  }),
+  route({
+    id: "eraseBodies",
+    method: "POST",
+    path: "/erasures",
+    scope: "admin",
+    reach: "tenants",
+    text: "Removes the bodies of every event that carries a ref, and what errors may have taken from them.",
+    body: Type.Object({
+      ref: Type.Optional(Text("The subject's id, or kind:id. This, or an event.")),
+      event: Type.Optional(Text("One event, by our id or by the sender's.")),
+      include_unfinished: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description: "Also where jobs still need the body: unfinished ones are cancelled.",
+        }),
+      ),
+      dry_run: Type.Optional(Type.Boolean({ description: "Only say what would be removed." })),
+      reason: Type.Optional(REASON.reason),
+    }),
+    answer: Erasure,
+    async run({ body, caller: { tenants }, mandate }, { bodies }) {
+      const { ref, event, include_unfinished: includeUnfinished, dry_run: dryRun } = body;
+      const request = {
+        ...(ref === undefined ? {} : { ref }),
+        ...(event === undefined ? {} : { event }),
+        ...(includeUnfinished === undefined ? {} : { includeUnfinished }),
+        ...(tenants && { tenants }),
+      };
+      return dryRun
+        ? { dry_run: true, ...(await bodies.previewErase(request)) }
+        : { dry_run: false, ...(await bodies.erase(request, mandate)) };
+    },
+  }),
+  route({
+    id: "listDataKeys",
+    method: "GET",
+    path: "/data-keys",
+    scope: "admin",
+    reach: "everything",
+    text: "Lists the data keys that bodies are sealed with, the oldest first.",
+    answer: listOf(DataKey),
+    run: async (_, { bodies }) => ({ items: await bodies.keys() }),
+  }),
+];

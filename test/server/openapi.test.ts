@@ -1,0 +1,154 @@
+// The OpenAPI document: what it says of an answer holds for the answers that are given.
+import { Type, type TSchema } from "typebox";
+import { Value } from "typebox/value";
+import { expect, test } from "vitest";
+import { createClient, each } from "../../src/client/client.ts";
+import { createDocument } from "../../src/server/openapi.ts";
+import { ROUTES } from "../../src/server/routes/routes.ts";
+import { createDatabase } from "../support/database.ts";
+import { HANDLER, makeDead, register } from "../support/dead.ts";
+import { deliver } from "../support/deliver.ts";
+import { startTestServer } from "../support/in-process.ts";
+import { storeDirectly } from "../support/store.ts";
+import { until } from "../support/until.ts";
+
+/** A store in which every list has something. */
+async function start() {
+  const store = await createDatabase();
+  const server = await startTestServer({ database: store.url });
+  server.ukemi.on("stripe", "charge.succeeded", () => Promise.resolve());
+  await server.ukemi.work();
+  await register(store.pool);
+  await makeDead(store, ["evt_1", "evt_2", "evt_3"], {
+    tenant: "org_1",
+    refs: [{ kind: "payment_intent", id: "pi_1" }],
+  });
+  await deliver(server.url, "evt_bad", { secret: "whsec_wrong" });
+  await until(
+    async () => (await store.pool.query("select from ukemi.rejections")).rowCount === 1,
+    "the rejection to be kept",
+  );
+  return { ...store, ...server, store, client: createClient({ url: server.url }) };
+}
+
+/** What each call is asked with: every route of the document has an answer to be compared. */
+async function asksOf({ store, client }: Awaited<ReturnType<typeof start>>) {
+  const [first, second] = (await client.listDead()).items;
+  const rejection = (await client.listRejections()).items[0]!;
+  const token = await client.createToken({ name: "x", scope: "admin", reason: "x" });
+  const authorized = createClient({ url: "http://unused", token: token.secret! });
+  void authorized;
+  const reason = "the document";
+  return {
+    secret: token.secret!,
+    event: first!.event!,
+    asks: {
+      listEvents: {},
+      getEvent: { id: "evt_1" },
+      getEventBody: { id: "evt_1" },
+      routeEvents: { since: "2020-01-01", reason, dry_run: true },
+      listJobs: {},
+      getJob: { id: String(first!.id) },
+      listDead: {},
+      groupDead: {},
+      getDead: { id: String(first!.id) },
+      replayDead: { ids: [first!.id, 999_999], reason },
+      dropDead: { ids: [second!.id], reason },
+      listQueues: {},
+      pauseQueue: { name: "default", reason },
+      resumeQueue: { name: "default", reason },
+      listHandlers: {},
+      removeHandler: { name: HANDLER, reason },
+      listWorkers: { ended: true },
+      listRejections: {},
+      getRejection: { id: String(rejection.id) },
+      listAudit: {},
+      listTokens: {},
+      createToken: { name: "y", scope: "read", tenants: ["org_1"], reason },
+      rotateToken: { id: token.id, reason },
+      revokeToken: { id: token.id, reason },
+    } as Readonly<Record<string, object>>,
+    store,
+  };
+}
+
+test("every answer is what the document says, and nothing beside it", async () => {
+  const started = await start();
+  const { asks, secret } = await asksOf(started);
+  const client = createClient({ url: started.url, token: secret }) as unknown as Record<
+    string,
+    (input: object) => Promise<unknown>
+  >;
+  expect(Object.keys(asks).toSorted()).toEqual(ROUTES.map(({ id }) => id).toSorted());
+  for (const route of ROUTES) {
+    const answer = await client[route.id]!(asks[route.id]!);
+    if (answer instanceof Uint8Array) continue;
+    const faults = Value.Errors(strict(route.answer), answer).map(
+      ({ instancePath, message }) => `${instancePath} ${message}`,
+    );
+    expect(faults, route.id).toEqual([]);
+    if (isList(answer)) expect(answer.items.length, route.id).toBeGreaterThan(0);
+  }
+});
+
+/** Times are text in JSON; a format says nothing to this checker, so their form is checked as a pattern. */
+function strict(schema: TSchema): TSchema {
+  const text = JSON.stringify(schema).replaceAll(
+    '"format":"date-time"',
+    '"pattern":"^\\\\d{4}-\\\\d\\\\d-\\\\d\\\\dT.*(Z|[+-]\\\\d\\\\d:\\\\d\\\\d)$"',
+  );
+  return Type.Unsafe(JSON.parse(text) as object);
+}
+
+const isList = (answer: unknown): answer is { items: unknown[] } =>
+  typeof answer === "object" && answer !== null && "items" in answer;
+
+test("the document is served to anyone, and every reference in it leads somewhere", async () => {
+  const { url } = await start();
+  const response = await fetch(`${url}/api/v1/openapi.json`);
+  const document = (await response.json()) as ReturnType<typeof createDocument>;
+  expect(document).toEqual(createDocument(ROUTES));
+  const references = [...JSON.stringify(document).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
+  expect(references.length).toBeGreaterThan(20);
+  for (const [, name] of references) expect(document.components.schemas).toHaveProperty(name!);
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+  expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(ROUTES.length);
+});
+
+test("every list is walked to its end while rows arrive, without missing or repeating one", async () => {
+  const { client, store, pool } = await start();
+  await pool.query("delete from ukemi.subscriptions");
+  const before = Array.from({ length: 60 }, (_, index) => `evt_early_${index}`);
+  for (const id of before) await storeDirectly(store.url, [id]);
+  const walks = {
+    listEvents: (limit: number) => each(client.listEvents, { limit }),
+    listJobs: (limit: number) => each(client.listJobs, { limit }),
+    listAudit: (limit: number) => each(client.listAudit, { limit }),
+    listDead: (limit: number) => each(client.listDead, { limit }),
+  };
+  await register(pool);
+  await makeDead(
+    store,
+    before.map((id) => `${id}_dead`),
+  );
+  await client.replayDead({
+    ids: (await client.listDead({ limit: 50 })).items.slice(0, 30).map(({ id }) => id),
+    reason: "for the audit",
+  });
+  for (const [name, walk] of Object.entries(walks)) {
+    const there = new Set<number | string>();
+    for await (const item of walk(200)) there.add(item.id);
+    const seen: (number | string)[] = [];
+    let late = 0;
+    for await (const item of walk(7)) {
+      seen.push(item.id);
+      if (seen.length % 7 === 0) await makeDead(store, [`evt_late_${name}_${late++}`]);
+    }
+    expect(late).toBeGreaterThan(3);
+    expect(new Set(seen).size, name).toBe(seen.length);
+    expect(
+      [...there].filter((id) => !seen.includes(id)),
+      name,
+    ).toEqual([]);
+  }
+});
