@@ -3,6 +3,7 @@ import { Type, type TSchema } from "typebox";
 import { Value } from "typebox/value";
 import { expect, test } from "vitest";
 import { createClient, each } from "../../src/client/client.ts";
+import { countEvents } from "../../src/operate/statistics-round.ts";
 import { createDocument } from "../../src/server/openapi.ts";
 import { ROUTES } from "../../src/server/routes/routes.ts";
 import { createDatabase } from "../support/database.ts";
@@ -15,7 +16,10 @@ import { until } from "../support/until.ts";
 /** A store in which every list has something. */
 async function start() {
   const store = await createDatabase();
-  const server = await startTestServer({ database: store.url });
+  const server = await startTestServer({
+    database: store.url,
+    bodyKeys: [`a:${Buffer.alloc(32, 7).toString("base64")}`],
+  });
   server.ukemi.on("stripe", "charge.succeeded", () => Promise.resolve());
   await server.ukemi.work();
   await register(store.pool);
@@ -32,13 +36,23 @@ async function start() {
 }
 
 /** What each call is asked with: every route of the document has an answer to be compared. */
-async function asksOf({ store, client }: Awaited<ReturnType<typeof start>>) {
-  const [first, second] = (await client.listDead()).items;
+async function asksOf({ store, client, url, pool }: Awaited<ReturnType<typeof start>>) {
+  const [first, second, third] = (await client.listDead()).items;
   const rejection = (await client.listRejections()).items[0]!;
+  await countEvents(pool, { recentMs: 0 });
+  await pool.query(
+    `insert into ukemi.anomalies (hour, source, type, kind, received, expected_low, expected_high)
+     values (date_trunc('hour', now()), 'stripe', 'charge.succeeded', 'silent', 0, 3, 9)`,
+  );
   const token = await client.createToken({ name: "x", scope: "admin", reason: "x" });
-  const authorized = createClient({ url: "http://unused", token: token.secret! });
-  void authorized;
   const reason = "the document";
+  const made = await createClient({ url, token: token.secret! }).createOperation({
+    kind: "replay",
+    name: "one of them",
+    filter: { event: third!.event_id! },
+    canary: true,
+    reason,
+  });
   return {
     secret: token.secret!,
     event: first!.event!,
@@ -52,8 +66,15 @@ async function asksOf({ store, client }: Awaited<ReturnType<typeof start>>) {
       listDead: {},
       groupDead: {},
       getDead: { id: String(first!.id) },
-      replayDead: { ids: [first!.id, 999_999], reason },
+      replayDead: { ids: [second!.id, 999_999], reason },
       dropDead: { ids: [second!.id], reason },
+      listOperations: {},
+      previewOperation: { kind: "drop", all: true },
+      createOperation: { kind: "drop", ids: [first!.id], name: "one", reason },
+      getOperation: { id: made.id },
+      listOperationItems: { id: made.id },
+      abortOperation: { id: made.id, reason },
+      resumeOperation: { id: made.id, reason },
       listQueues: {},
       pauseQueue: { name: "default", reason },
       resumeQueue: { name: "default", reason },
@@ -63,6 +84,12 @@ async function asksOf({ store, client }: Awaited<ReturnType<typeof start>>) {
       listRejections: {},
       getRejection: { id: String(rejection.id) },
       listAudit: {},
+      countTypes: {},
+      countHours: {},
+      listAnomalies: {},
+      previewRetention: {},
+      eraseBodies: { ref: "pi_of_nobody", reason },
+      listDataKeys: {},
       listTokens: {},
       createToken: { name: "y", scope: "read", tenants: ["org_1"], reason },
       rotateToken: { id: token.id, reason },
