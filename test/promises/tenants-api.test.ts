@@ -1,10 +1,12 @@
 // Promise 11 at the API: two tenants with the same ids see and change nothing of each other's.
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
+import { countEvents } from "../../src/operate/statistics-round.ts";
 import { createDatabase } from "../support/database.ts";
 import { makeDead, readAudit, register } from "../support/dead.ts";
 import { startTestServer } from "../support/in-process.ts";
 import { makeToken } from "../support/token.ts";
+import { until } from "../support/until.ts";
 
 const REFS = [{ kind: "payment_intent", id: "pi_shared" }];
 
@@ -27,6 +29,7 @@ async function start() {
   const secret = await makeToken(server.ukemi, { scope: "operate", tenants: ["org_1"] });
   return {
     ...store,
+    ukemi: server.ukemi,
     dead,
     client: createClient({ url: server.url, token: secret }),
     url: server.url,
@@ -104,4 +107,44 @@ test("a bound token changes only what is its own, by id, by filter and by all", 
   expect(await states()).toEqual({ org_1: "cancelled", org_2: "dead", null: "dead" });
   const audit = await readAudit(pool);
   expect(audit.filter(({ tenant }) => tenant !== null && tenant !== "org_1")).toEqual([]);
+});
+
+test("operations, counts and erasures of a bound token touch and show only what is its own", async () => {
+  const { ukemi, url, pool, client, dead } = await start();
+  const root = createClient({ url, token: await makeToken(ukemi, { scope: "admin" }) });
+  const theirs = await root.createOperation({
+    kind: "drop",
+    ids: [dead.get("org_2")!],
+    name: "canary of org_2",
+    reason: "theirs",
+  });
+  await countEvents(pool, { recentMs: 0 });
+  const mine = await client.createOperation({ kind: "drop", all: true, name: "mine", reason: "all of mine" });
+  expect(mine).toMatchObject({ total: 1, tenants: ["org_1"] });
+  await until(async () => (await client.getOperation({ id: mine.id })).state === "done", "it to be done");
+  expect((await client.listOperations()).items.map(({ id }) => id)).toEqual([mine.id]);
+  expect((await client.listOperationItems({ id: mine.id })).items.map(({ job }) => job)).toEqual([
+    dead.get("org_1"),
+  ]);
+  for (const call of [
+    () => client.getOperation({ id: theirs.id }),
+    () => client.listOperationItems({ id: theirs.id }),
+    () => client.abortOperation({ id: theirs.id, reason: "not mine" }),
+    () => client.resumeOperation({ id: theirs.id, reason: "not mine" }),
+  ])
+    await expect(call()).rejects.toMatchObject({ status: 404 });
+  expect((await client.countTypes()).items).toMatchObject([{ received: 1 }]);
+  expect((await root.countTypes()).items).toMatchObject([{ received: 3 }]);
+
+  const eraser = createClient({ url, token: await makeToken(ukemi, { scope: "admin", tenants: ["org_1"] }) });
+  expect(await eraser.eraseBodies({ ref: "pi_shared", reason: "a request" })).toMatchObject({ bodies: 1 });
+  const { rows } = await pool.query<{ tenant: string | null; kept: boolean }>(
+    `select e.tenant, b.event is not null as kept
+     from ukemi.events e left join ukemi.event_bodies b on b.event = e.id order by e.tenant`,
+  );
+  expect(rows).toEqual([
+    { tenant: "org_1", kept: false },
+    { tenant: "org_2", kept: true },
+    { tenant: null, kept: true },
+  ]);
 });
