@@ -29,13 +29,14 @@ create table ukemi.tokens (
 
 -- Written in the transaction of the change itself: the key is taken if and only if the change was made.
 create table ukemi.idempotency_keys (
-  actor text not null,
+  -- a token by its id: two may have the same name
+  caller text not null,
   key text not null,
   request_sha256 bytea not null,
   status integer not null,
   answer text not null,
   created_at timestamptz not null default ukemi.now(),
-  primary key (actor, key)
+  primary key (caller, key)
 );
 create index idempotency_keys_by_time on ukemi.idempotency_keys (created_at);
 

@@ -88,7 +88,7 @@ column events.type text not null
 column events.tenant text
 column events.received_at timestamp with time zone not null
 column events.occurred_at timestamp with time zone
-column idempotency_keys.actor text not null
+column idempotency_keys.caller text not null
 column idempotency_keys.key text not null
 column idempotency_keys.request_sha256 bytea not null
 column idempotency_keys.status integer not null
@@ -265,7 +265,7 @@ constraint events.events_bounded CHECK ((((octet_length(event_id) >= 1) AND (oct
 constraint events.events_identity UNIQUE (event_id, source, account, livemode)
 constraint events.events_origin CHECK ((origin = ANY (ARRAY['webhook'::text, 'reconcile'::text, 'api'::text, 'test'::text])))
 constraint events.events_pkey PRIMARY KEY (id)
-constraint idempotency_keys.idempotency_keys_pkey PRIMARY KEY (actor, key)
+constraint idempotency_keys.idempotency_keys_pkey PRIMARY KEY (caller, key)
 constraint job_payloads.job_payloads_pkey PRIMARY KEY (job)
 constraint jobs.jobs_counts CHECK (((attempt >= 0) AND (recoveries >= 0) AND (attempt <= max_attempts)))
 constraint jobs.jobs_death CHECK ((((state = 'dead'::text) = (death IS NOT NULL)) AND (death = ANY (ARRAY['exhausted'::text, 'terminal'::text, 'crashed'::text, 'overdue'::text]))))
@@ -338,7 +338,7 @@ CREATE INDEX events_by_type ON ukemi.events USING btree (type, id)
 CREATE UNIQUE INDEX events_identity ON ukemi.events USING btree (event_id, source, account, livemode)
 CREATE UNIQUE INDEX events_pkey ON ukemi.events USING btree (id)
 CREATE INDEX idempotency_keys_by_time ON ukemi.idempotency_keys USING btree (created_at)
-CREATE UNIQUE INDEX idempotency_keys_pkey ON ukemi.idempotency_keys USING btree (actor, key)
+CREATE UNIQUE INDEX idempotency_keys_pkey ON ukemi.idempotency_keys USING btree (caller, key)
 CREATE UNIQUE INDEX job_payloads_pkey ON ukemi.job_payloads USING btree (job)
 CREATE INDEX jobs_alone ON ukemi.jobs USING btree (queue, priority DESC, run_at, id) WHERE ((state = 'ready'::text) AND (recoveries > 0))
 CREATE UNIQUE INDEX jobs_by_event ON ukemi.jobs USING btree (event, subscription) WHERE (event IS NOT NULL)

@@ -97,7 +97,7 @@ function clientOf(pool: Pool, settings: Settings): Client {
     limits: settings,
   });
   const api = createApi({ operate, open, tell: () => {} });
-  const caller = { actor: actor(), scope: "admin" } as const;
+  const caller = { actor: actor(), identity: actor(), scope: "admin" } as const;
   return createClient({
     url: "http://store",
     fetch: (request) => api(request, crypto.randomUUID(), () => Promise.resolve(caller)),

@@ -95,8 +95,11 @@ async function runOnce(
   { operate, open }: ApiOptions,
 ): Promise<Response> {
   const { params, query, body } = asked;
-  const { actor } = asked.caller;
-  const request: KeyedRequest = { actor, key, sha256: digest([route.id, params, query, body]) };
+  const request: KeyedRequest = {
+    caller: asked.caller.identity,
+    key,
+    sha256: digest([route.id, params, query, body]),
+  };
   return surround(await open(), async (client) => {
     const kept = await holdKey(client, request);
     if (kept) {

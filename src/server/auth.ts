@@ -19,16 +19,21 @@ export function createAuthenticate(adminToken: string | undefined, tokens: Token
     const given = /^Bearer (.+)$/i.exec(context.req.header("authorization") ?? "")?.[1];
     if (given === undefined) {
       const isOpen = adminToken === undefined && isLocalCall(context) && !(await tokens.any());
-      if (isOpen) return { actor: "api:local", scope: "admin" };
+      if (isOpen) return { actor: "api:local", identity: "api:local", scope: "admin" };
       throw new UkemiError("unauthorized");
     }
     if (adminToken !== undefined && sameText(given, adminToken)) {
-      return { actor: "api:admin", scope: "admin" };
+      return { actor: "api:admin", identity: "api:admin", scope: "admin" };
     }
     const token = await tokens.find(given);
     if (!token) throw new UkemiError("unauthorized");
-    const { name, scope, tenants } = token;
-    return { actor: `token:${name}`, scope, ...(tenants === null ? {} : { tenants }) };
+    const { id, name, scope, tenants } = token;
+    return {
+      actor: `token:${name}`,
+      identity: `token:${id}`,
+      scope,
+      ...(tenants === null ? {} : { tenants }),
+    };
   };
 }
 

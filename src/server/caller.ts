@@ -6,6 +6,8 @@ import { SCOPES, type Scope } from "../storage/tokens.ts";
 export interface Caller {
   /** For the audit, such as `token:nightly` or `cli:jane`. */
   readonly actor: string;
+  /** Whose Idempotency-Keys are meant: two tokens may have the same name. */
+  readonly identity: string;
   readonly scope: Scope;
   /** Only these tenants' things; undefined: everything. */
   readonly tenants?: readonly string[];

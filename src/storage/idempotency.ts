@@ -4,7 +4,7 @@ import type { Queryable } from "./postgres.ts";
 /** A request that carries a key. */
 export interface KeyedRequest {
   /** Whose key it is: another's key of the same name is another key. */
-  readonly actor: string;
+  readonly caller: string;
   readonly key: string;
   /** Of everything that the request asks for. */
   readonly sha256: Buffer;
@@ -26,13 +26,13 @@ const REMEMBERED = "interval '24 hours'";
  */
 export async function holdKey(client: Queryable, request: KeyedRequest): Promise<KeptAnswer | undefined> {
   await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
-    `ukemi.idempotency ${request.actor} ${request.key}`,
+    `ukemi.idempotency ${request.caller} ${request.key}`,
   ]);
   const { rows } = await client.query<KeptAnswer>(
     `select request_sha256 as sha256, status, answer
      from ukemi.idempotency_keys
-     where actor = $1 and key = $2 and created_at > ukemi.now() - ${REMEMBERED}`,
-    [request.actor, request.key],
+     where caller = $1 and key = $2 and created_at > ukemi.now() - ${REMEMBERED}`,
+    [request.caller, request.key],
   );
   return rows[0];
 }
@@ -44,12 +44,12 @@ export async function keepAnswer(
   { status, answer }: { readonly status: number; readonly answer: string },
 ): Promise<void> {
   await client.query(
-    `insert into ukemi.idempotency_keys (actor, key, request_sha256, status, answer)
+    `insert into ukemi.idempotency_keys (caller, key, request_sha256, status, answer)
      values ($1, $2, $3, $4, $5)
-     on conflict (actor, key) do update
+     on conflict (caller, key) do update
      set request_sha256 = excluded.request_sha256, status = excluded.status, answer = excluded.answer,
        created_at = excluded.created_at`,
-    [request.actor, request.key, request.sha256, status, answer],
+    [request.caller, request.key, request.sha256, status, answer],
   );
 }
 
@@ -57,8 +57,8 @@ export async function keepAnswer(
 export async function forgetKeys(client: Queryable): Promise<number> {
   const { rowCount } = await client.query(
     `delete from ukemi.idempotency_keys
-     where (actor, key) in (
-       select actor, key
+     where (caller, key) in (
+       select caller, key
        from ukemi.idempotency_keys
        where created_at <= ukemi.now() - ${REMEMBERED}
        order by created_at

@@ -47,7 +47,7 @@ test("the same key with another request is refused; another caller's key is anot
   const { ukemi, post } = await start();
   const jane = await makeToken(ukemi, { scope: "operate" });
   const joe = await ukemi.operate.tokens.make(
-    { name: "joe", scope: "operate" },
+    { name: "operate for tests", scope: "operate" }, // the same name as jane's
     { actor: "test:jane", reason: "x" },
   );
   await post("/queues/default/pause", { reason: "a deploy" }, "key-1", jane);
