@@ -3,14 +3,17 @@ import { defineConfig } from "vitest/config";
 
 const onPostgres = {
   globalSetup: ["test/support/global-setup.ts"],
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
 };
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["src/**/*.test.ts", "test/docs/**/*.test.ts"] } },
+      {
+        // a limit for what hangs: a busy machine must not make a test fail
+        test: { name: "unit", include: ["src/**/*.test.ts", "test/docs/**/*.test.ts"], testTimeout: 60_000 },
+      },
       {
         test: {
           name: "store",
