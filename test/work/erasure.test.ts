@@ -156,7 +156,7 @@ test("removes every trace of the subject's words, and keeps what was done", asyn
     rejections: 0,
   });
   expect(await bodies.erase({ ref: CUSTOMER }, MANDATE)).toMatchObject({ events: 0, bodies: 0 });
-}, 60_000);
+}, 120_000);
 
 test("the sender's resend brings neither the body nor a dead job back", async () => {
   const { url, pool } = await createDatabase();
@@ -467,4 +467,4 @@ test("erases while the same events are worked on: each is either done or cancell
   expect(done.length).toBeGreaterThan(0);
   expect(done.length).toBeLessThan(jobs.length);
   console.log(`${done.length} jobs done, ${jobs.length - done.length} cancelled or dead`);
-}, 60_000);
+}, 120_000);

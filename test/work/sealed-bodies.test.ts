@@ -154,7 +154,7 @@ test("refuses to start without the key, or with another of its name, and says wh
     for (const key of [a, b]) expect(JSON.stringify(other.lines())).not.toContain(key.split(":")[1]);
   }
   expect(await bodies(pool)).toHaveLength(1);
-}, 60_000);
+}, 120_000);
 
 test("a job whose key is missing waits without burning an attempt, and is told of once", async () => {
   const { url, pool } = await createDatabase();
@@ -216,7 +216,7 @@ test("a job whose key is missing waits without burning an attempt, and is told o
   await pool.query("update ukemi.jobs set run_at = ukemi.now() where state = 'scheduled'");
   await untilDrained(pool);
   expect(runs.toSorted()).toEqual(["evt_1", "evt_2", "evt_3"]);
-}, 60_000);
+}, 120_000);
 
 test("a body that was changed, or changed places, ends dead at once; restored, it can be replayed", async () => {
   const { url, pool } = await createDatabase();
@@ -358,7 +358,7 @@ test("a master key is replaced while events come in, and the old one is needed n
     { ...actor(), target: "young", details: { from: ["old"], reason: MANDATE.reason } },
     { ...actor(), target: "young", details: { from: [], data_keys: [] } },
   ]);
-}, 60_000);
+}, 120_000);
 
 const actor = () => ({ actor: MANDATE.actor, role: "operator" });
 
