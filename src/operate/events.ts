@@ -5,7 +5,7 @@ import { showEvent, type StoredEvent } from "../storage/event-show.ts";
 import { pageOf, type Page } from "../storage/conditions.ts";
 import type { Bodies } from "./bodies.ts";
 import type { Read } from "./dead.ts";
-import { readPage, type PageRequest } from "./page.ts";
+import { readPage, UUID, type PageRequest } from "./page.ts";
 
 /** An event with its body. */
 export interface ShownEvent extends StoredEvent {
@@ -31,8 +31,6 @@ export interface EventReader {
   /** The raw bytes, as they came; undefined where the event or its body is not there. */
   body(id: string, tenants?: readonly string[]): Promise<Buffer | undefined>;
 }
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** More of a body would not be read by a person. */
 const SHOWN_BYTES = 1024 * 1024;

@@ -22,11 +22,13 @@ import {
   type OperationKind,
   type OperationState,
 } from "../storage/operations.ts";
+import { pageOf, type Page } from "../storage/conditions.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { previewDead, type DeadPreview } from "../storage/replay.ts";
 import { within, type Read, type Scope } from "./dead.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
 import { AT_WORK_MAX } from "./operation-plan.ts";
+import { readPage, UUID, type PageRequest } from "./page.ts";
 import { filterOf, shownSelection, type Selection } from "./selection.ts";
 import { afterCommit, inTransaction } from "./transaction.ts";
 
@@ -66,24 +68,7 @@ export interface ShownOperation extends ListedOperation {
   readonly waits_for: string | null;
 }
 
-/** One page of operations. */
-export interface OperationPage {
-  readonly items: readonly ListedOperation[];
-  /** Where the next page begins; absent on the last. */
-  readonly cursor?: string;
-}
-
-/** One page of an operation's items. */
-export interface ItemPage {
-  readonly items: readonly OperationItem[];
-  /** Where the next page begins; absent on the last. */
-  readonly cursor?: string;
-}
-
-interface Paging extends Scope {
-  readonly limit?: number | undefined;
-  readonly cursor?: string | undefined;
-}
+type Paging = Scope & PageRequest;
 
 /** What can be done with operations. An id that the caller may not see is one that is not there: `not_found`. */
 export interface Operations {
@@ -92,10 +77,10 @@ export interface Operations {
   /** Chooses the jobs now, and begins. */
   create(request: OperationRequest, mandate: Mandate): Promise<ShownOperation>;
   /** The newest first. */
-  list(page?: Paging & { readonly state?: OperationState | undefined }): Promise<OperationPage>;
+  list(page?: Paging & { readonly state?: OperationState | undefined }): Promise<Page<ListedOperation>>;
   show(id: string, scope?: Scope): Promise<ShownOperation>;
   /** What became of each job, in their order. */
-  items(id: string, page?: Paging & { readonly state?: ItemState | undefined }): Promise<ItemPage>;
+  items(id: string, page?: Paging & { readonly state?: ItemState | undefined }): Promise<Page<OperationItem>>;
   /** From the commit on no further item is touched. What was replayed before goes on to its end. */
   abort(id: string, mandate: Mandate, scope?: Scope): Promise<ChangedOperation>;
   /** Goes on with the items that wait, after an abort or a stop; after a stop failures count anew. */
@@ -115,8 +100,8 @@ const NAME_MAX = 100;
 const ITEMS_MAX = 100_000;
 const RATE = { least: 0.001, most: 10_000 };
 const FAILURE_LIMIT = 0.1;
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 200;
+/** The cursor of items: the position of the last one. */
+const POSITION = /^\d{1,9}$/;
 
 export function createOperations(options: OperationsOptions): Operations {
   const { open, read, wake = () => {}, itemsMax = ITEMS_MAX } = options;
@@ -174,24 +159,22 @@ export function createOperations(options: OperationsOptions): Operations {
       await afterCommit(() => Promise.resolve(wake()));
       return show(created.id, request);
     },
-    async list({ state, cursor, tenants, ...page } = {}) {
-      const limit = readLimit(page.limit);
+    async list({ state, tenants, ...page } = {}) {
+      const { limit, before } = readPage(page, UUID);
       if (state !== undefined && !OPERATION_STATES.includes(state)) {
         throw wrong("state", `must be one of ${OPERATION_STATES.join(", ")}`);
       }
-      if (cursor !== undefined && !isUuid(cursor)) throw wrongCursor();
-      const found = await read((client) => listOperations(client, { state, limit, after: cursor, tenants }));
+      const found = await read((client) => listOperations(client, { state, limit, after: before, tenants }));
       return pageOf(found, limit, (last) => last.id);
     },
-    async items(id, { state, cursor, tenants, ...page } = {}) {
-      const limit = readLimit(page.limit);
+    async items(id, { state, tenants, ...page } = {}) {
+      const { limit, before } = readPage(page, POSITION);
       if (state !== undefined && !ITEM_STATES.includes(state)) {
         throw wrong("state", `must be one of ${ITEM_STATES.join(", ")}`);
       }
-      if (cursor !== undefined && !/^\d{1,9}$/.test(cursor)) throw wrongCursor();
       const found = await read(async (client) => {
         const operation = (await readOperation(client, readId(id), tenants)) ?? missing();
-        return listItems(client, { operation: operation.id, state, limit, after: Number(cursor ?? 0) });
+        return listItems(client, { operation: operation.id, state, limit, after: Number(before ?? 0) });
       });
       return pageOf(found, limit, (last) => String(last.position));
     },
@@ -248,26 +231,8 @@ function readId(id: string): string {
   return typeof id === "string" && isUuid(id) ? id : missing();
 }
 
-function readLimit(limit: number = LIMIT_DEFAULT): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit;
-  throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
-}
-
 function missing(): never {
   throw new UkemiError("not_found", "There is no operation with this id.");
-}
-
-const wrongCursor = () => wrong("cursor", "must be the cursor of an earlier answer");
-
-/** A page, with a cursor where one more was found than asked for. */
-function pageOf<T>(
-  found: readonly T[],
-  limit: number,
-  cursorOf: (last: T) => string,
-): { readonly items: readonly T[]; readonly cursor?: string } {
-  const items = found.slice(0, limit);
-  const last = items.at(-1);
-  return found.length > limit && last !== undefined ? { items, cursor: cursorOf(last) } : { items };
 }
 
 /** After so many seconds without a look it is clear that nobody will. */

@@ -33,3 +33,6 @@ export function readPage(
 
 /** A cursor that is a row's number. */
 export const NUMBER = /^\d{1,18}$/;
+
+/** A cursor that is one of our ids. */
+export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

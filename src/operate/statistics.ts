@@ -9,27 +9,19 @@ import {
   type CountState,
 } from "../storage/statistics.ts";
 import { listAnomalies, type Anomaly } from "../storage/statistics-anomalies.ts";
+import { pageOf, type Page } from "../storage/conditions.ts";
 import type { Read } from "./dead.ts";
 import { readText, wrong } from "./mandate.ts";
+import { NUMBER, readPage, type PageRequest } from "./page.ts";
 
 /** Which anomalies to list. */
-export interface AnomalyQuery {
+export interface AnomalyQuery extends PageRequest {
   /** The first hour. */
   readonly since: Date;
   /** Only hours that begin before this. */
   readonly until: Date;
-  /** @default 50 */
-  readonly limit?: number | undefined;
-  readonly cursor?: string | undefined;
   /** Volumes are those of all tenants together: who may see only some sees no anomalies. */
   readonly tenants?: readonly string[] | undefined;
-}
-
-/** One page of anomalies. */
-export interface AnomalyPage {
-  readonly items: readonly Anomaly[];
-  /** Where the next page begins; absent on the last. */
-  readonly cursor?: string;
 }
 
 /** What can be asked of the counts. They lag behind by about a minute: each answer says how far they go. */
@@ -41,14 +33,12 @@ export interface Statistics {
     filter: Pick<CountFilter, "since" | "until" | "tenants">,
   ): Promise<CountState & { readonly items: readonly CountedType[] }>;
   /** The last noticed first. */
-  anomalies(query: AnomalyQuery): Promise<AnomalyPage>;
+  anomalies(query: AnomalyQuery): Promise<Page<Anomaly>>;
 }
 
 const DAY_MS = 86_400_000;
-const HOURS_DAYS_MAX = 31;
-const TYPES_DAYS_MAX = 366;
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 200;
+export const HOURS_DAYS_MAX = 31;
+export const TYPES_DAYS_MAX = 366;
 const NAME_MAX = 255;
 
 export function createStatistics(read: Read): Statistics {
@@ -67,19 +57,18 @@ export function createStatistics(read: Read): Statistics {
         items: await readTypes(client, wanted),
       }));
     },
-    async anomalies({ since, until, limit = LIMIT_DEFAULT, cursor, tenants }) {
+    async anomalies({ since, until, tenants, ...page }) {
       readSpan(since, until);
-      if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) {
-        throw wrong("limit", `must be a whole number from 1 to ${LIMIT_MAX}`);
-      }
-      if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
-        throw wrong("cursor", "must be the cursor of an earlier answer");
-      }
+      const { limit, before } = readPage(page, NUMBER);
       if (tenants !== undefined) return { items: [] };
-      const before = cursor === undefined ? undefined : Number(cursor);
-      const found = await read((client) => listAnomalies(client, { since, until, limit: limit + 1, before }));
-      const items = found.slice(0, limit);
-      return found.length > limit ? { items, cursor: String(items.at(-1)!.id) } : { items };
+      const query = {
+        since,
+        until,
+        limit: limit + 1,
+        before: before === undefined ? undefined : Number(before),
+      };
+      const found = await read((client) => listAnomalies(client, query));
+      return pageOf(found, limit, (last) => String(last.id));
     },
   };
 }

@@ -1,5 +1,6 @@
 // /api/v1/stats: how many events came in each hour, of each type, and what was unusual.
 import { Type } from "typebox";
+import { HOURS_DAYS_MAX, TYPES_DAYS_MAX } from "../../operate/statistics.ts";
 import { PAGE, span, Text, timesOf } from "../fields.ts";
 import { route, type Route } from "../route.ts";
 import { Anomaly, HourCount, Many, OrNull, pageOf, Time, TypeCount } from "../things.ts";
@@ -15,10 +16,14 @@ const COUNTED = {
 };
 
 /** The span that was asked for; the last 24 hours where nothing was. */
-function spanOf(query: { readonly since?: string | undefined; readonly until?: string | undefined }) {
-  const { since, until } = timesOf(query);
-  const end = until ?? new Date(Date.now() + DAY_MS); // this machine's clock may be behind the database's
-  return { since: since ?? new Date(Math.min(Date.now(), end.getTime()) - DAY_MS), until: end };
+function spanOf(
+  query: { readonly since?: string | undefined; readonly until?: string | undefined },
+  daysMax: number,
+) {
+  const now = Date.now();
+  const { until, since = new Date(Math.min(now, until?.getTime() ?? now) - DAY_MS) } = timesOf(query);
+  // this machine's clock may be behind the database's
+  return { since, until: until ?? new Date(Math.min(now + DAY_MS, since.getTime() + daysMax * DAY_MS)) };
 }
 
 export const statisticsRoutes: readonly Route[] = [
@@ -31,7 +36,8 @@ export const statisticsRoutes: readonly Route[] = [
     text: "Counts events by source, type and outcome; of the last 24 hours where nothing else is said.",
     query: Type.Object(span("Received")),
     answer: Type.Object({ ...COUNTED, items: Many(TypeCount) }, { additionalProperties: false }),
-    run: ({ query, caller: { tenants } }, { statistics }) => statistics.types({ ...spanOf(query), tenants }),
+    run: ({ query, caller: { tenants } }, { statistics }) =>
+      statistics.types({ ...spanOf(query, TYPES_DAYS_MAX), tenants }),
   }),
   route({
     id: "countHours",
@@ -47,7 +53,7 @@ export const statisticsRoutes: readonly Route[] = [
     }),
     answer: Type.Object({ ...COUNTED, items: Many(HourCount) }, { additionalProperties: false }),
     run: ({ query: { since, until, ...filter }, caller: { tenants } }, { statistics }) =>
-      statistics.hours({ ...filter, ...spanOf({ since, until }), tenants }),
+      statistics.hours({ ...filter, ...spanOf({ since, until }, HOURS_DAYS_MAX), tenants }),
   }),
   route({
     id: "listAnomalies",
