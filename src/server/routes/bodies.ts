@@ -2,7 +2,51 @@
 import { Type } from "typebox";
 import { REASON, Text } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { DataKey, Erasure, listOf, RetentionPreview } from "../things.ts";
+import { Many, Time, listOf, text, thing } from "../things.ts";
+
+const Count = thing("Count", {
+  count: Type.Integer(),
+  exact: Type.Boolean({ description: "False where it is an estimate." }),
+});
+
+const RetentionPreview = thing("RetentionPreview", {
+  body_days: Type.Integer({ description: "0: for ever." }),
+  attempt_days: Type.Integer(),
+  job_days: Type.Integer(),
+  months: Many(
+    thing("RetentionMonth", {
+      month: Type.String(),
+      bodies: Count,
+      kept: Count,
+      bytes: Type.Integer(),
+    }),
+  ),
+  stray_bodies: Count,
+  jobs: Count,
+  attempts: Count,
+  workers: Count,
+});
+
+const DataKey = thing("DataKey", {
+  id: Type.String(),
+  wrapped_by: text("The name of the master key that opens it."),
+  created_at: Time,
+  opens: Type.Boolean({ description: "False where the server's bodyKeys do not open it." }),
+});
+
+const Erasure = thing("Erasure", {
+  dry_run: Type.Boolean(),
+  events: Type.Integer(),
+  bodies: Type.Integer(),
+  rejections: Type.Integer(),
+  unfinished: Type.Optional(Type.Integer({ description: "Jobs that have not ended." })),
+  running: Type.Optional(Type.Integer()),
+  dead: Type.Optional(Type.Integer({ description: "Dead letters that could not be replayed any more." })),
+  jobs_cancelled: Type.Optional(Type.Integer()),
+  left_running: Type.Optional(Type.Integer()),
+  left_unfinished: Type.Optional(Type.Integer()),
+  stopped: Type.Optional(Type.Boolean()),
+});
 
 export const bodyRoutes: readonly Route[] = [
   route({

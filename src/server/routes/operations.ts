@@ -2,19 +2,75 @@
 import { Type } from "typebox";
 import { PAGE, REASON, Text } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import {
-  ITEM_STATE,
-  Many,
-  OneOf,
-  Operation,
-  OperationDetail,
-  OperationItem,
-  OPERATION_STATE,
-  OrNull,
-  pageOf,
-  thing,
-} from "../things.ts";
+import { Many, Names, OneOf, OrNull, Time, pageOf, text, thing } from "../things.ts";
 import { PreviewGroup, SELECTION, selectionOf } from "./dead.ts";
+
+const OPERATION_STATE = ["running", "stopped", "aborted", "done"] as const;
+
+const ITEM_STATE = ["waiting", "replayed", "done", "dead", "dropped", "skipped", "gone"] as const;
+
+const operationFacts = {
+  id: Type.String(),
+  name: Type.String(),
+  kind: OneOf(["replay", "drop"]),
+  reason: Type.String(),
+  actor: Type.String(),
+  tenants: OrNull(Names),
+  selection: Type.Record(Type.String(), Type.Unknown()),
+  state: OneOf(OPERATION_STATE, "stopped is by itself, above the limit of failures; aborted by a person."),
+  rate_per_second: OrNull(Type.Number()),
+  canary: Type.Boolean(),
+  stage: OneOf(["one", "ten", "all"]),
+  failure_limit: OrNull(Type.Number()),
+  stop_reason: OrNull(Type.String()),
+  total: Type.Integer(),
+  counts: thing(
+    "ItemCounts",
+    Object.fromEntries(ITEM_STATE.map((state) => [state, Type.Integer()])) as Record<
+      (typeof ITEM_STATE)[number],
+      Type.TInteger
+    >,
+  ),
+  progress: Type.Number({ description: "The share of its items that have ended, from 0 to 1." }),
+  ended_per_second: OrNull(Type.Number()),
+  estimated_end_at: OrNull(Time),
+  created_at: Time,
+  started_at: OrNull(Time),
+  stopped_at: OrNull(Time),
+  finished_at: OrNull(Time),
+  overdue_seconds: Type.Number({ description: "How long a process should have looked at it already." }),
+  fault: OrNull(text("Why its last step failed.")),
+};
+
+const Operation = thing("Operation", operationFacts);
+
+const OperationDetail = thing("OperationDetail", {
+  ...operationFacts,
+  at_work: Many(
+    thing("AtWork", {
+      delay: OneOf(["running", "queue_paused", "no_worker", "later", "key", "ready"]),
+      handler: Type.String(),
+      queue: Type.String(),
+      count: Type.Integer(),
+      next_at: OrNull(Time),
+    }),
+  ),
+  waits_for: OrNull(text("Why it does not go on at this moment, in words.")),
+});
+
+const OperationItem = thing("OperationItem", {
+  position: Type.Integer(),
+  job: Type.Integer(),
+  state: OneOf(ITEM_STATE),
+  handler: OrNull(Type.String()),
+  queue: OrNull(Type.String()),
+  event: OrNull(Type.String()),
+  event_id: OrNull(Type.String()),
+  tenant: OrNull(Type.String()),
+  error_class: OrNull(text("Of one that died again.")),
+  message: OrNull(text("Why it died again, or was skipped.")),
+  changed_at: Time,
+});
 
 /** Which dead letters, and how. */
 export const OPERATION = {

@@ -3,7 +3,33 @@ import { Type } from "typebox";
 import { UkemiError } from "../../errors.ts";
 import { REASON } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { Handler, listOf, Queue, thing } from "../things.ts";
+import { OneOf, OrNull, Time, count, listOf, text, thing } from "../things.ts";
+
+const Queue = thing("Queue", {
+  name: Type.String(),
+  paused: Type.Boolean(),
+  reason: OrNull(text("Why it was paused or resumed last.")),
+  changed_at: OrNull(Time),
+  ready: Type.Integer(),
+  scheduled: Type.Integer(),
+  waiting: Type.Integer(),
+  running: Type.Integer(),
+  dead: Type.Integer(),
+  oldest_ready_seconds: OrNull(Type.Number()),
+});
+
+const Handler = thing("Handler", {
+  name: Type.String(),
+  kind: OneOf(["handler", "task"]),
+  source: OrNull(Type.String()),
+  pattern: OrNull(Type.String()),
+  queue: OrNull(Type.String()),
+  active: Type.Boolean({ description: "False where it was removed: new events make no jobs for it." }),
+  workers: count("How many live workers have it."),
+  unfinished: Type.Integer(),
+  dead: Type.Integer(),
+  orphaned: Type.Boolean({ description: "True where jobs wait for it and no live worker has it." }),
+});
 
 const change = (act: "pause" | "resume", text: string) =>
   route({

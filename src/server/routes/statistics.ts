@@ -3,7 +3,44 @@ import { Type } from "typebox";
 import { HOURS_DAYS_MAX, TYPES_DAYS_MAX } from "../../operate/statistics.ts";
 import { PAGE, span, Text, timesOf } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { Anomaly, HourCount, Many, OrNull, pageOf, Time, TypeCount } from "../things.ts";
+import { Many, OneOf, OrNull, Time, pageOf, thing } from "../things.ts";
+
+const countFacts = {
+  received: Type.Integer(),
+  pending: Type.Integer(),
+  success: Type.Integer(),
+  failed: Type.Integer(),
+  skipped: Type.Integer(),
+  unrouted: Type.Integer(),
+};
+
+const HourCount = thing("HourCount", {
+  hour: Time,
+  source: Type.String(),
+  type: Type.String(),
+  ...countFacts,
+});
+
+const TypeCount = thing("TypeCount", {
+  source: Type.String(),
+  type: Type.String(),
+  ...countFacts,
+  last_received_at: Time,
+  success_share: OrNull(Type.Number()),
+});
+
+const Anomaly = thing("Anomaly", {
+  id: Type.Integer(),
+  hour: Time,
+  source: Type.String(),
+  type: Type.String(),
+  kind: OneOf(["high", "low", "silent"]),
+  received: Type.Integer(),
+  expected_low: Type.Number(),
+  expected_high: Type.Number(),
+  noticed_at: Time,
+  ended_at: OrNull(Time),
+});
 
 const DAY_MS = 86_400_000;
 

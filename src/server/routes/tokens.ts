@@ -2,7 +2,29 @@
 import { Type } from "typebox";
 import { REASON, Text } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { listOf, MadeToken, OneOf, thing, Token } from "../things.ts";
+import { Names, OneOf, OrNull, Time, listOf, text, thing } from "../things.ts";
+
+const tokenFacts = {
+  id: Type.String(),
+  name: Type.String(),
+  hint: text("Its first letters."),
+  scope: OneOf(["read", "operate", "admin"]),
+  tenants: OrNull(Names),
+  created_at: Time,
+  created_by: Type.String(),
+  expires_at: OrNull(Time),
+  last_used_at: OrNull(Time),
+  revoked_at: OrNull(Time),
+  replaces: OrNull(Type.String()),
+  active: Type.Boolean(),
+};
+
+const Token = thing("Token", tokenFacts);
+
+const MadeToken = thing("MadeToken", {
+  ...tokenFacts,
+  secret: OrNull(text("Shown this once; null where the request was repeated with its Idempotency-Key.")),
+});
 
 export const tokenRoutes: readonly Route[] = [
   route({

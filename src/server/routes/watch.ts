@@ -4,8 +4,53 @@ import { UkemiError } from "../../errors.ts";
 import { requireTenant } from "../caller.ts";
 import { PAGE, span, Text, timesOf } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { AuditEntry, listOf, pageOf, Rejection, RejectionDetail, Worker } from "../things.ts";
+import { Names, OneOf, OrNull, Time, listOf, pageOf, text, thing } from "../things.ts";
 import { readId } from "./jobs.ts";
+
+const Worker = thing("Worker", {
+  id: Type.String(),
+  host: Type.String(),
+  pid: Type.Integer(),
+  version: Type.String(),
+  state: OneOf(["live", "missing", "stopped", "replaced", "lost"]),
+  handlers: Names,
+  queues: Names,
+  running: Type.Integer(),
+  has_session: Type.Boolean(),
+  started_at: Time,
+  seen_at: Time,
+  ended_at: OrNull(Time),
+});
+
+const rejectionFacts = {
+  id: Type.Integer(),
+  received_at: Time,
+  source: Type.String(),
+  reason: Type.String(),
+  diagnosis: Type.String(),
+  address: OrNull(text("Masked.")),
+  request_id: Type.String(),
+  body_bytes: Type.Integer(),
+};
+
+const Rejection = thing("Rejection", rejectionFacts);
+
+const RejectionDetail = thing("RejectionDetail", {
+  ...rejectionFacts,
+  headers: Type.Record(Type.String(), Type.Unknown()),
+  body_sample: text("The first bytes of the body."),
+});
+
+const AuditEntry = thing("AuditEntry", {
+  id: Type.Integer(),
+  at: Time,
+  actor: Type.String(),
+  role: OneOf(["operator", "system", "handler"]),
+  action: Type.String(),
+  target: OrNull(Type.String()),
+  tenant: OrNull(Type.String()),
+  details: Type.Record(Type.String(), Type.Unknown()),
+});
 
 export const watchRoutes: readonly Route[] = [
   route({
