@@ -51,8 +51,14 @@ test("every link of the papers leads to a file that is there", async () => {
     "CONTRIBUTING.md",
     "SECURITY.md",
     "CHANGELOG.md",
-    "docs/guides/operating.md",
+    "docs/guides/api.md",
+    "docs/guides/bodies.md",
+    "docs/guides/configuration.md",
+    "docs/guides/databases.md",
     "docs/guides/frameworks.md",
+    "docs/guides/handlers.md",
+    "docs/guides/operating.md",
+    "docs/decisions/README.md",
     "docs/reference/http-api.md",
   ];
   for (const paper of papers) {
