@@ -13,6 +13,7 @@ import { sealed, unwrap } from "../storage/keyring.ts";
 import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts";
 import { explain } from "../storage/open.ts";
 import { closePool, openPool, readServerFacts, type Pool, type ServerFacts } from "../storage/postgres.ts";
+import { hasTokens } from "../storage/tokens.ts";
 import { readHealth } from "../storage/upkeep.ts";
 import { signStripe } from "../testing/sign.ts";
 
@@ -52,14 +53,15 @@ export interface Configuration {
 /** Runs every check. The embedded server is started for it where it has been set up and none runs, and stopped again. */
 export async function diagnose(settings: Settings, configuration: Configuration): Promise<Finding[]> {
   const { config, standIn, faults, strays } = configuration;
+  const store = await checkStore(settings);
   return [
     // each says what is expected; the rest is examined as if it were not there
     ...faults.map((found): Finding => ({ check: "config", state: "bad", found })),
     ...strays.map((stray) => warn("config", stray, "Correct its name, or take it away: it has no effect.")),
-    ...(await checkStore(settings)),
+    ...store,
     ...(await checkDirectUrl(settings)),
     ...(config ? checkSources(config.sources, standIn) : [checkSecrets(settings)]),
-    checkAccess(settings),
+    ...(store.some(({ check }) => check === "access") ? [] : [checkAccess(settings)]),
     await checkDisk(settings),
   ];
 }
@@ -105,6 +107,7 @@ function checkServer(url: string, settings: Settings): Promise<Finding[]> {
         ...(await attempt("schema", async () => [
           ...(await checkSchema(pool)),
           await checkBodies(pool, settings),
+          ...(await checkTokens(pool, settings)),
         ])),
       ];
     } finally {
@@ -257,12 +260,18 @@ function checkSecrets(settings: Settings): Finding {
   return ok("secrets", `Stripe signing secrets with the fingerprints ${secrets.map(fingerprint).join(", ")}`);
 }
 
+/** Who asks without a token is answered only as long as nobody has one. */
+async function checkTokens(pool: Pool, { adminToken }: Settings): Promise<Finding[]> {
+  if (adminToken !== undefined || !(await hasTokens(pool))) return [];
+  return [ok("access", "tokens guard the API (ukemi token lists them)")];
+}
+
 function checkAccess(settings: Settings): Finding {
   if (settings.adminToken === undefined) {
     return warn(
       "access",
       "no admin token: the API answers every caller on this machine",
-      "Set UKEMI_ADMIN_TOKEN before you put a reverse proxy in front.",
+      "Make one with ukemi token create, or set UKEMI_ADMIN_TOKEN, before you put a reverse proxy in front.",
     );
   }
   if (settings.adminToken.length < 24) {

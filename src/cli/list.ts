@@ -25,8 +25,10 @@ export interface Listing<Id extends ListCall> {
   readonly table?: Omit<TableOptions, "width">;
   /** What is said where there is nothing. */
   readonly empty: string;
-  /** What is said below the table. */
-  readonly below?: (items: readonly Item<Id>[]) => string;
+  /** What is said below the table, or in place of it. */
+  readonly below?: (items: readonly Item<Id>[], page: Calls[Id]["output"]) => string;
+  /** True where keys or limits of the configuration file are needed. */
+  readonly readsFile?: boolean;
   /** A part of the path, given as an argument. */
   readonly argument?: { readonly name: string; readonly description: string };
 }
@@ -61,14 +63,18 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
     };
     const { json, watch } = command.opts<ListFlags>();
     const everyMs = watch === undefined ? undefined : readSeconds(watch) * 1000;
-    await withApi(command, async (api) => {
-      const ask = async () => {
-        const page = await api[listing.call](input);
-        return json ? `${JSON.stringify(page)}\n` : `${shown(listing, page)}\n`;
-      };
-      if (everyMs === undefined) process.stdout.write(await ask());
-      else await watchFor(ask, everyMs, json === true);
-    });
+    await withApi(
+      command,
+      async (api) => {
+        const ask = async () => {
+          const page = await api[listing.call](input);
+          return json ? `${JSON.stringify(page)}\n` : `${shown(listing, page)}\n`;
+        };
+        if (everyMs === undefined) process.stdout.write(await ask());
+        else await watchFor(ask, everyMs, json === true);
+      },
+      { readsFile: listing.readsFile ?? false },
+    );
   });
 }
 
@@ -90,12 +96,11 @@ function readSeconds(given: string | boolean): number {
 /** The table of a page, with how to see more. */
 export function shown<Id extends ListCall>(listing: Listing<Id>, page: Calls[Id]["output"]): string {
   const items = page.items as readonly Item<Id>[];
-  if (items.length === 0) return listing.empty;
   const rows = items.map((item) => listing.row(item, items));
   const cursor = "cursor" in page ? page.cursor : undefined;
-  const below = listing.below?.(items) ?? "";
+  const below = listing.below?.(items, page) ?? "";
   return [
-    table(rows, { width: process.stdout.columns, ...listing.table }),
+    items.length === 0 ? listing.empty : table(rows, { width: process.stdout.columns, ...listing.table }),
     ...(below === "" ? [] : ["", below]),
     ...(cursor === undefined ? [] : ["", `There are more: add --cursor ${cursor}`]),
   ].join("\n");

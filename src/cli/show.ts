@@ -18,6 +18,8 @@ export interface Showing<Id extends ShowCall> {
   /** What the id is, and where to find one. */
   readonly argument: string;
   readonly describe: (thing: Calls[Id]["output"]) => string;
+  /** True where keys or limits of the configuration file are needed. */
+  readonly readsFile?: boolean;
 }
 
 /** Makes the command `show <id>`. */
@@ -27,10 +29,14 @@ export function showCommand<Id extends ShowCall>(showing: Showing<Id>): Command 
     .argument("<id>", showing.argument)
     .option("--json", "Print the API's answer as JSON, on one line.");
   return withTarget(command).action(async (id: string) => {
-    const thing = await withApi(command, (api) => {
-      const call = api[showing.call] as (input: { id: string }) => Promise<Calls[Id]["output"]>;
-      return call({ id });
-    });
+    const thing = await withApi(
+      command,
+      (api) => {
+        const call = api[showing.call] as (input: { id: string }) => Promise<Calls[Id]["output"]>;
+        return call({ id });
+      },
+      { readsFile: showing.readsFile ?? false },
+    );
     const { json } = command.opts<{ json?: boolean }>();
     process.stdout.write(`${json ? JSON.stringify(thing) : showing.describe(thing)}\n`);
   });

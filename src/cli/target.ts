@@ -36,6 +36,13 @@ export function withStoreFlags(command: Command, more: readonly OptionName[] = [
   return withFlags(withConfig(command), ["database", "data", ...more]);
 }
 
+/** What a command needs of the store where there is no server. */
+export interface TargetNeeds {
+  readonly runsOperations?: boolean;
+  /** Limits and keys may stand in the configuration file: it is read also where the database is given. */
+  readonly readsFile?: boolean;
+}
+
 /**
  * Runs the work with a client of the server, or of the API on the database itself. With `runsOperations` and no server, this
  * process makes the steps of operations for as long as the work lasts: there may be nobody else who does.
@@ -43,7 +50,7 @@ export function withStoreFlags(command: Command, more: readonly OptionName[] = [
 export async function withApi<T>(
   command: Command,
   work: (api: Client) => Promise<T>,
-  { runsOperations = false }: { readonly runsOperations?: boolean } = {},
+  { runsOperations = false, readsFile = false }: TargetNeeds = {},
 ): Promise<T> {
   const url = urlOf(command);
   try {
@@ -51,10 +58,14 @@ export async function withApi<T>(
       const token = process.env.UKEMI_TOKEN || undefined;
       return await work(createClient({ url, token, timeoutMs: CALL_TIMEOUT_MS }));
     }
-    return await withStore(command, (pool, settings) => {
-      const client = clientOf(pool, settings);
-      return runsOperations ? whileRunning(pool, () => work(client)) : work(client);
-    });
+    return await withStore(
+      command,
+      (pool, settings) => {
+        const client = clientOf(pool, settings);
+        return runsOperations ? whileRunning(pool, () => work(client)) : work(client);
+      },
+      { readsFile },
+    );
   } catch (error) {
     throw asUsage(error);
   }
@@ -109,8 +120,9 @@ function clientOf(pool: Pool, settings: Settings): Client {
 export async function withStore<T>(
   command: Command,
   work: (pool: Pool, settings: Settings) => Promise<T>,
+  { readsFile = false }: TargetNeeds = {},
 ): Promise<T> {
-  const settings = await readStore(command);
+  const settings = await readStore(command, readsFile);
   const embedded = settings.database === undefined ? await startFound(settings) : undefined;
   const pool = openPool(embedded?.url ?? settings.database!, {
     max: CONNECTIONS,
@@ -128,12 +140,11 @@ export async function withStore<T>(
   }
 }
 
-/** With the database given, the file has nothing to add: a fault in it must not keep an operator from the store. */
-async function readStore(command: Command): Promise<Settings> {
+/** Where only the database is needed and given, a fault in the file must not keep an operator from the store. */
+async function readStore(command: Command, readsFile: boolean): Promise<Settings> {
   const { settings } = settingsOf(command);
-  if (settings.database !== undefined && command.opts<{ config?: string }>().config === undefined) {
-    return settings;
-  }
+  const namesFile = command.opts<{ config?: string }>().config !== undefined;
+  if (settings.database !== undefined && !namesFile && !readsFile) return settings;
   return (await readConfigured(command, makeSecret())).settings;
 }
 

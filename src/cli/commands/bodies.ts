@@ -23,6 +23,7 @@ export function bodiesCommand(): Command {
         name: "keys",
         call: "listDataKeys",
         description: "List the data keys that bodies are sealed with.",
+        readsFile: true,
         row: (key) => ({
           "data key": key.id,
           made: showTime(key.created_at),
@@ -84,8 +85,11 @@ function erased(result: Erasure): string {
 
 /** Master keys never travel: these commands open the database themselves. */
 function withHands<T>(command: Command, work: (operate: Operate) => Promise<T>): Promise<T> {
-  return withStore(command, (pool, { bodyKeys }) =>
-    work(createOperate({ open: () => Promise.resolve(pool), bodyKeys, readTimeoutMs: 60_000 })),
+  return withStore(
+    command,
+    (pool, { bodyKeys }) =>
+      work(createOperate({ open: () => Promise.resolve(pool), bodyKeys, readTimeoutMs: 60_000 })),
+    { readsFile: true },
   );
 }
 

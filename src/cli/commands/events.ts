@@ -38,6 +38,7 @@ export function eventsCommand(): Command {
         call: "getEvent",
         description: "Show one event with its body, refs, outcome, jobs and attempts.",
         argument: "The sender's id, or ours: ukemi events lists them.",
+        readsFile: true,
         describe: describeEvent,
       }),
     )

@@ -52,7 +52,10 @@ function showCommand(): Command {
   const command = new Command("show")
     .description("Show one operation with how far it has come, and what it waits for.")
     .argument("<id>", ID)
-    .option("--watch", "Show how it goes until it ends; exit code 1 where it did not come to its end.")
+    .option(
+      "--watch",
+      "Show how it goes until it ends; exit code 1 where it did not come to its end, or where any died again.",
+    )
     .option("--json", "Print the API's answer as JSON, on one line.");
   return withTarget(command).action(async (id: string) => {
     const { watch, json } = command.opts<{ watch?: boolean; json?: boolean }>();

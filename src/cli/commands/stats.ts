@@ -1,6 +1,6 @@
 // `ukemi stats`: how many events came, of which type, what became of them, and what was unusual.
 import { Command } from "commander";
-import type { HourCount } from "../../client/client.ts";
+import type { Calls, HourCount } from "../../client/client.ts";
 import { listCommand } from "../list.ts";
 import { showAgo, showTime } from "../moment.ts";
 
@@ -27,7 +27,8 @@ export function statsCommand(): Command {
           last: showAgo(type.last_received_at),
         }),
         table: { cut: ["source", "type"], optional: ["source", "skipped", "success %", "last"] },
-        empty: "No events were received in this time.",
+        empty: "No events were counted in this time.",
+        below: (_, counted) => countedOf(counted),
       }),
       { isDefault: true },
     )
@@ -48,7 +49,8 @@ export function statsCommand(): Command {
           unrouted: String(hour.unrouted),
         }),
         table: { cut: ["source", "type"], optional: ["source", "unrouted", "pending"] },
-        empty: "No events were received in this time.",
+        empty: "No events were counted in this time.",
+        below: (_, counted) => countedOf(counted),
       }),
     )
     .addCommand(
@@ -70,6 +72,15 @@ export function statsCommand(): Command {
       }),
     );
 }
+
+/** The counts lag behind: how far they go. */
+function countedOf({ counted_until: until, hours_to_count: hours }: Counted): string {
+  if (until === null) return "Nothing was counted yet: a server or worker counts about once a minute.";
+  const rest = hours === 0 ? "" : `; ${hours} hour${hours === 1 ? " is" : "s are"} still to be counted`;
+  return `Counted until ${showTime(until)}${rest}.`;
+}
+
+type Counted = Pick<Calls["countTypes"]["output"], "counted_until" | "hours_to_count">;
 
 /** How the hour compares with the busiest of its type. */
 function barOf({ source, type, received }: HourCount, hours: readonly HourCount[]): string {
