@@ -15,6 +15,8 @@ create table ukemi.tokens (
   tenants text[],
   created_at timestamptz not null default ukemi.now(),
   created_by text not null,
+  -- for how long it was made; a rotation shortens only expires_at
+  lifetime interval,
   expires_at timestamptz,
   last_used_at timestamptz,
   revoked_at timestamptz,

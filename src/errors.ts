@@ -145,6 +145,12 @@ export const catalogue = {
     retryable: true,
     remedy: "Send it again after Retry-After; look at ukemi_inbox_commit_duration_seconds.",
   },
+  database_away: {
+    status: 503,
+    title: "The store cannot be asked now",
+    retryable: true,
+    remedy: "Try again after Retry-After; run `ukemi doctor` on the server.",
+  },
   contended: {
     status: 503,
     title: "Somebody else holds what this needs",

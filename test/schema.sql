@@ -216,6 +216,7 @@ column subscriptions.max_attempts integer not null default 4
 column subscriptions.policy text not null default 'quick'::text
 column subscriptions.active boolean not null default true
 column tokens.id uuid not null
+column tokens.expires_at timestamp with time zone
 column tokens.last_used_at timestamp with time zone
 column tokens.revoked_at timestamp with time zone
 column tokens.replaces uuid
@@ -226,7 +227,7 @@ column tokens.scope text not null
 column tokens.tenants text[]
 column tokens.created_at timestamp with time zone not null default ukemi.now()
 column tokens.created_by text not null
-column tokens.expires_at timestamp with time zone
+column tokens.lifetime interval
 column workers.id uuid not null
 column workers.started_at timestamp with time zone not null default ukemi.now()
 column workers.seen_at timestamp with time zone not null default ukemi.now()

@@ -93,8 +93,13 @@ function urlOf(command: Command): string | undefined {
     throw new UkemiError("invalid_option", "Give --url, or --database or --data: not both.");
   }
   const url = flags.url ?? (isStore ? undefined : process.env.UKEMI_URL || undefined);
-  if (url === undefined || (URL.canParse(url) && /^https?:/.test(url))) return url;
+  if (url === undefined) return undefined;
   const name = flags.url === undefined ? "UKEMI_URL" : "--url";
+  if (URL.canParse(url) && /^https?:/.test(url)) {
+    const { username, password } = new URL(url);
+    if (username === "" && password === "") return url;
+    throw new UkemiError("invalid_option", `${name} must not carry a name or password: set UKEMI_TOKEN.`);
+  }
   throw new UkemiError("invalid_option", `${name} must be a URL such as https://ukemi.example.com.`);
 }
 

@@ -63,6 +63,10 @@ const TIMEOUT_MS = 30_000;
 
 /** Makes a client. What could not be sent or was answered with 503 is tried again: a change carries a key, so it happens once. */
 export function createClient(options: ClientOptions): Client {
+  const { username, password } = new URL(options.url);
+  if (username !== "" || password !== "") {
+    throw new TypeError("The url of a server must not carry a name or password: a token says who asks.");
+  }
   const call = async (id: keyof Calls, input: Input = {}, callOptions: CallOptions = {}) => {
     const key = callOptions.idempotencyKey ?? crypto.randomUUID();
     for (let tries = 1; ; tries++) {
@@ -112,8 +116,9 @@ async function callOnce(
     },
     ...(isChange ? { body: JSON.stringify(rest) } : {}),
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    redirect: "manual", // a change that is sent elsewhere as a GET would look done
   });
-  return readAnswer(await send(request, options));
+  return readAnswer(await send(request, options), id === "getEventBody");
 }
 
 async function send(request: Request, { fetch: given, url }: ClientOptions): Promise<Response> {
@@ -131,13 +136,10 @@ async function send(request: Request, { fetch: given, url }: ClientOptions): Pro
 /** Without a password that the URL may carry. */
 const hostOf = (url: string) => new URL(url).origin;
 
-async function readAnswer(response: Response): Promise<unknown> {
+async function readAnswer(response: Response, asBytes: boolean): Promise<unknown> {
   const type = response.headers.get("content-type") ?? "";
-  if (response.ok) {
-    return type.startsWith("application/json")
-      ? response.json()
-      : new Uint8Array(await response.arrayBuffer());
-  }
+  if (response.ok && asBytes) return new Uint8Array(await response.arrayBuffer());
+  if (response.ok && type.startsWith("application/json")) return response.json();
   const problem = type.startsWith("application/problem+json")
     ? ((await response.json()) as { detail: string; code: string; request_id: string })
     : undefined;

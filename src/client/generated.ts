@@ -541,6 +541,7 @@ export interface Token {
   readonly tenants: readonly string[] | null;
   readonly created_at: string;
   readonly created_by: string;
+  readonly lifetime_seconds: number | null;
   readonly expires_at: string | null;
   readonly last_used_at: string | null;
   readonly revoked_at: string | null;
@@ -556,6 +557,7 @@ export interface MadeToken {
   readonly tenants: readonly string[] | null;
   readonly created_at: string;
   readonly created_by: string;
+  readonly lifetime_seconds: number | null;
   readonly expires_at: string | null;
   readonly last_used_at: string | null;
   readonly revoked_at: string | null;

@@ -2,10 +2,9 @@
 // goes on where the last one ended.
 import { sleep } from "../clock.ts";
 import { crashPoint } from "../crash-point.ts";
-import { UkemiError } from "../errors.ts";
 import type { OperationAlert } from "../observe/alerts.ts";
 import type { JobKey } from "../storage/due.ts";
-import { classifyFault, describeFault } from "../storage/faults.ts";
+import { describeFault } from "../storage/faults.ts";
 import type { Tell } from "../storage/news.ts";
 import {
   auditEnd,
@@ -93,10 +92,10 @@ export async function stepOperation(
     if (step.state !== taken.state) report(step, alert, tell);
     return step.id;
   } catch (error) {
-    const contended = error instanceof UkemiError && error.code === "contended";
-    if (!taken || (classifyFault(error) === "infrastructure" && !contended)) throw error;
+    if (!taken) throw error;
     const fault = describeFault(error);
     tell("warn", "a step of an operation failed", { operation: taken.id, error: fault });
+    // where the database itself is away, this fails too, and the round comes again later
     await postpone(pool, taken.id, AFTER_FAULT_MS, fault);
     return taken.id;
   }

@@ -5,6 +5,7 @@ import { isUuid, uuidv7 } from "../storage/ids.ts";
 import type { Pool } from "../storage/postgres.ts";
 import {
   expireToken,
+  hasAdmin,
   hasTokens,
   insertToken,
   listTokens,
@@ -42,8 +43,10 @@ export interface Tokens {
   revoke(id: string, mandate: Mandate): Promise<void>;
   /** The active token with this secret; notes that it was used. */
   find(secret: string): Promise<ListedToken | undefined>;
-  /** True where somebody has an active one; with a scope, one of that scope for every tenant. */
-  any(scope?: Scope): Promise<boolean>;
+  /** True where one was ever made. */
+  any(): Promise<boolean>;
+  /** True where somebody has an active one of scope admin for everything. */
+  anyAdmin(): Promise<boolean>;
 }
 
 const PREFIX = "ukemi_";
@@ -74,8 +77,7 @@ export function createTokens(open: () => Promise<Pool>, read: Read): Tokens {
       const made = await inTransaction(await open(), async (client) => {
         const old = await lockToken(client, id);
         if (!old) throw noToken();
-        const { name, scope, tenants } = old;
-        const expiresInSeconds = lifetimeOf(old);
+        const { name, scope, tenants, lifetime_seconds: expiresInSeconds } = old; // the same span of life again
         await expireToken(client, id, overlap);
         return insertToken(client, { ...kept, name, scope, tenants, expiresInSeconds, replaces: id, ...by });
       });
@@ -89,13 +91,9 @@ export function createTokens(open: () => Promise<Pool>, read: Read): Tokens {
     },
     find: async (secret) =>
       secret.startsWith(PREFIX) ? read((client) => useToken(client, hashOf(secret))) : undefined,
-    any: (scope) => read((client) => hasTokens(client, scope)),
+    any: () => read(hasTokens),
+    anyAdmin: () => read(hasAdmin),
   };
-}
-
-/** One that expires gets the same span of life again. */
-function lifetimeOf({ created_at, expires_at }: ListedToken): number | null {
-  return expires_at === null ? null : (expires_at.getTime() - created_at.getTime()) / 1000;
 }
 
 function makeSecret(): { id: string; secret: string; hash: Buffer; hint: string } {

@@ -5,9 +5,9 @@ import { UkemiError } from "../errors.ts";
 import { problem, type Answer } from "../inbox/answer.ts";
 import type { Mandate } from "../operate/mandate.ts";
 import type { Operate } from "../operate/operate.ts";
-import { surround } from "../operate/transaction.ts";
+import { inTransaction, surround } from "../operate/transaction.ts";
 import { classifyFault, describeFault } from "../storage/faults.ts";
-import { holdKey, keepAnswer, type KeyedRequest } from "../storage/idempotency.ts";
+import { holdKey, keepAnswer, type KeptAnswer, type KeyedRequest } from "../storage/idempotency.ts";
 import type { Tell } from "../storage/news.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { wrong } from "../operate/mandate.ts";
@@ -69,8 +69,10 @@ export function createApi(options: ApiOptions): Api {
     const body = route.method === "POST" ? await readBody(request, route.body ?? NOTHING) : {};
     const asked = { params, query, body, caller, mandate: mandateOf(caller, body) };
     const key = request.headers.get("idempotency-key");
-    if (key !== null && route.method === "POST" && body.dry_run !== true) {
-      return runOnce(route, asked, readKey(key), options);
+    const changes = route.method === "POST" && body.dry_run !== true && route.manner !== "reads";
+    if (key !== null && changes) {
+      const run = route.manner === "many_commits" ? runInMany : runOnce;
+      return run(route, asked, readKey(key), options);
     }
     const result = await route.run(asked, options.operate);
     return Buffer.isBuffer(result)
@@ -94,25 +96,44 @@ async function runOnce(
   key: string,
   { operate, open }: ApiOptions,
 ): Promise<Response> {
-  const { params, query, body } = asked;
-  const request: KeyedRequest = {
-    caller: asked.caller.identity,
-    key,
-    sha256: digest([route.id, params, query, body]),
-  };
+  const request = keyedRequest(route, asked, key);
   return surround(await open(), async (client) => {
     const kept = await holdKey(client, request);
-    if (kept) {
-      if (!kept.sha256.equals(request.sha256)) throw new UkemiError("idempotency_key_reused");
-      return new Response(kept.answer, {
-        status: kept.status,
-        headers: { "content-type": "application/json", "idempotency-replayed": "true" },
-      });
-    }
-    const result = (await route.run(asked, operate)) as Readonly<Record<string, unknown>>;
+    if (kept) return answerAgain(kept, request);
+    const result = (await route.run(asked, operate)) as Fields;
     const forgotten = Object.fromEntries((route.secrets ?? []).map((name) => [name, null]));
     await keepAnswer(client, request, { status: 200, answer: JSON.stringify({ ...result, ...forgotten }) });
     return Response.json(result);
+  });
+}
+
+/** For changes of many commits, which do no harm when they are made again: the answer is kept when all is done. */
+async function runInMany(
+  route: Route,
+  asked: Asked<Fields, Fields>,
+  key: string,
+  { operate, open }: ApiOptions,
+): Promise<Response> {
+  const request = keyedRequest(route, asked, key);
+  const pool = await open();
+  const kept = await inTransaction(pool, (client) => holdKey(client, request));
+  if (kept) return answerAgain(kept, request);
+  const result = await route.run(asked, operate);
+  const answer = JSON.stringify(result);
+  await inTransaction(pool, (client) => keepAnswer(client, request, { status: 200, answer }));
+  return Response.json(result);
+}
+
+function keyedRequest(route: Route, asked: Asked<Fields, Fields>, key: string): KeyedRequest {
+  const { params, query, body, caller } = asked;
+  return { caller: caller.identity, key, sha256: digest([route.id, params, query, body]) };
+}
+
+function answerAgain(kept: KeptAnswer, request: KeyedRequest): Response {
+  if (!kept.sha256.equals(request.sha256)) throw new UkemiError("idempotency_key_reused");
+  return new Response(kept.answer, {
+    status: kept.status,
+    headers: { "content-type": "application/json", "idempotency-replayed": "true" },
   });
 }
 
@@ -161,7 +182,7 @@ export function toProblem(error: unknown, requestId: string, tell: Tell): Answer
   if (error instanceof UkemiError) return problem(error.code, requestId, { detail: error.message });
   if (classifyFault(error) !== "refused") {
     tell("warn", "a request failed", { request_id: requestId, error: describeFault(error) });
-    return problem("store_unavailable", requestId);
+    return problem("database_away", requestId);
   }
   const stack = error instanceof Error ? error.stack : undefined;
   tell("error", "a fault in Ukemi", { request_id: requestId, error: describeFault(error), stack });

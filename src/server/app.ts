@@ -8,6 +8,7 @@ import type { Tell } from "../storage/news.ts";
 import type { Ukemi } from "../ukemi.ts";
 import { API_PATH, createApi, toProblem, toResponse } from "./api.ts";
 import { createAuthenticate, isLocalCall } from "./auth.ts";
+import { requireAllowed } from "./caller.ts";
 
 type Variables = { requestId: string };
 
@@ -45,7 +46,9 @@ export function createApp(ukemi: Ukemi, isStopping: () => boolean): Hono<{ Varia
     return context.json({ status: "ready" });
   });
   app.get("/metrics", async (context) => {
-    if (!isLocalCall(context)) await authenticate(context);
+    // its gauges are those of every tenant
+    if (!isLocalCall(context))
+      requireAllowed(await authenticate(context), { scope: "read", reach: "everything" });
     return context.text(await ukemi.metrics.registry.metrics(), 200, {
       "content-type": ukemi.metrics.registry.contentType,
     });

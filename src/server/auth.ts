@@ -1,4 +1,4 @@
-// Who may use the admin API: the holder of a token, or, as long as there are no tokens at all, a caller on this machine.
+// Who may use the admin API: the holder of a token, or, as long as no token was ever made, a caller on this machine.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
 import { getConnInfo } from "@hono/node-server/conninfo";

@@ -21,9 +21,9 @@ type Field = TSchema & {
 
 /** The query of a request: each parameter once, those that are numbers or booleans as such. */
 export function readQuery(query: URLSearchParams, schema: TObject): Readonly<Record<string, unknown>> {
-  const given: Record<string, unknown> = {};
+  const given = Object.create(null) as Record<string, unknown>;
   for (const [name, value] of query) {
-    if (Object.hasOwn(given, name)) throw wrong(name, "must be given once");
+    if (name in given) throw wrong(name, "must be given once");
     given[name] = value;
   }
   return readFields(given, schema, (field, value) => Value.Convert(field, value));

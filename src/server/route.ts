@@ -27,6 +27,11 @@ interface Declared<Q extends TObject, B extends TObject, A extends TSchema> exte
   readonly query?: Q;
   readonly body?: B;
   readonly answer: A;
+  /**
+   * How it goes with an Idempotency-Key, where it is not one commit: `reads` changes nothing and takes none; `many_commits`
+   * is safe to repeat, and keeps its answer when all is done.
+   */
+  readonly manner?: "reads" | "many_commits";
   /** Fields of the answer that are secrets: a repeated request with the same Idempotency-Key is answered without them. */
   readonly secrets?: readonly string[];
   run(asked: Asked<Static<Q>, Static<B>>, operate: Operate): Promise<Static<A>>;

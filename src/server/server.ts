@@ -71,7 +71,7 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
 /** Refuses to be reached from elsewhere by anyone. */
 export async function requireTokenBeyondLoopback({ settings, operate }: Ukemi): Promise<void> {
   const { adminToken, host } = settings;
-  if (adminToken !== undefined || isLoopback(host) || (await operate.tokens.any("admin"))) return;
+  if (adminToken !== undefined || isLoopback(host) || (await operate.tokens.anyAdmin())) return;
   throw new UkemiError(
     "invalid_option",
     `A token is needed to listen on ${host}: set UKEMI_ADMIN_TOKEN, or make one with \`ukemi token create --scope admin\`.`,

@@ -17,17 +17,24 @@ export interface KeptAnswer {
   readonly answer: string;
 }
 
+/** A change that is not done by then is given up. */
+const STATEMENT_MS = 15_000;
+
 /** How long a key is remembered. */
 const REMEMBERED = "interval '24 hours'";
 
 /**
- * Waits for another request with the same key that is under way, and returns the answer it was given. Undefined where the
- * key is new: it is then held until the transaction ends.
+ * The answer that was given to a request with this key; undefined where the key is new: it is then held until the transaction
+ * ends. Where another request holds it, this fails as a lock does: whoever tries again holds no connection meanwhile.
  */
 export async function holdKey(client: Queryable, request: KeyedRequest): Promise<KeptAnswer | undefined> {
+  await client.query(
+    `set local statement_timeout = ${STATEMENT_MS}; set local lock_timeout = 1`, // what a change waits for is its own matter
+  );
   await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
     `ukemi.idempotency ${request.caller} ${request.key}`,
   ]);
+  await client.query("set local lock_timeout = default");
   const { rows } = await client.query<KeptAnswer>(
     `select request_sha256 as sha256, status, answer
      from ukemi.idempotency_keys

@@ -75,12 +75,16 @@ export async function listJobs(
   conditions.add("j.tenant = ?", filter.tenant);
   conditions.add("j.tenant = any(?::text[])", filter.tenants);
   conditions.add("j.key = ?", filter.key);
-  conditions.add("j.worker = ?", filter.worker);
+  conditions.add("j.worker = ? and j.state = 'running'", filter.worker);
   conditions.add("j.created_at >= ?", filter.since);
   conditions.add("j.created_at < ?", filter.until);
   if (filter.event !== undefined) {
-    const byOurs = isUuid(filter.event) ? "or id::text = lower(?)" : "";
-    conditions.add(`j.event in (select id from ukemi.events where event_id = ? ${byOurs})`, filter.event);
+    // a sender's id may look like one of ours
+    const byOurs = isUuid(filter.event) ? "or id = ?::text::uuid" : "";
+    conditions.add(
+      `j.event in (select id from ukemi.events where event_id = ?::text ${byOurs})`,
+      filter.event,
+    );
   }
   conditions.add("j.id < ?::bigint", page.before);
   type Row = Omit<ListedJob, "id" | "created_at" | "run_at"> & {

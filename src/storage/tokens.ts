@@ -17,6 +17,8 @@ export interface ListedToken {
   readonly tenants: readonly string[] | null;
   readonly created_at: Date;
   readonly created_by: string;
+  /** For how long it was made; null: until it is revoked. */
+  readonly lifetime_seconds: number | null;
   readonly expires_at: Date | null;
   /** To the minute. */
   readonly last_used_at: Date | null;
@@ -28,7 +30,7 @@ export interface ListedToken {
 
 const FACTS = `
   t.id, t.name, t.hint, t.scope, t.tenants, t.created_by, t.replaces,
-  to_json(t.created_at) as created_at, to_json(t.expires_at) as expires_at,
+  extract(epoch from t.lifetime)::float8 as lifetime_seconds, to_json(t.created_at) as created_at, to_json(t.expires_at) as expires_at,
   to_json(t.last_used_at) as last_used_at, to_json(t.revoked_at) as revoked_at,
   t.revoked_at is null and (t.expires_at is null or t.expires_at > ukemi.now()) as active`;
 
@@ -70,15 +72,22 @@ export async function useToken(client: Queryable, hash: Buffer): Promise<ListedT
   return toListed(token);
 }
 
-/** True where at least one token opens the door. */
-export async function hasTokens(client: Queryable, scope?: Scope): Promise<boolean> {
+/** True where a token was ever made: one that has expired must not open the door again to those without. */
+export async function hasTokens(client: Queryable): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    "select exists (select from ukemi.tokens) as found",
+  );
+  return rows[0]!.found;
+}
+
+/** True where somebody has an active token of scope admin for everything. */
+export async function hasAdmin(client: Queryable): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(
     `select exists (
        select from ukemi.tokens
        where revoked_at is null and (expires_at is null or expires_at > ukemi.now())
-         and ($1::text is null or (scope = $1 and tenants is null))
+         and scope = 'admin' and tenants is null
      ) as found`,
-    [scope ?? null],
   );
   return rows[0]!.found;
 }
@@ -102,8 +111,9 @@ export interface NewToken {
 export async function insertToken(client: Queryable, token: NewToken): Promise<ListedToken> {
   const { rows } = await client.query<Row>(
     `with made as (
-       insert into ukemi.tokens (id, name, hash, hint, scope, tenants, created_by, expires_at, replaces)
-       values ($1, $2, $3, $4, $5, $6, $7, ukemi.now() + $8::float8 * interval '1 second', $9)
+       insert into ukemi.tokens (id, name, hash, hint, scope, tenants, created_by, lifetime, expires_at, replaces)
+       values ($1, $2, $3, $4, $5, $6, $7, $8::float8 * interval '1 second',
+         ukemi.now() + $8::float8 * interval '1 second', $9)
        returning *
      ),
      audits as (

@@ -69,7 +69,7 @@ async function start() {
     await response.arrayBuffer();
     return response.status;
   };
-  return { ...store, ukemi: server.ukemi, ask };
+  return { ...store, ukemi: server.ukemi, url: server.url, ask };
 }
 
 test("the table names every route", () => {
@@ -111,9 +111,25 @@ test("no route for who has no token, a wrong one, one that was revoked, or one t
   expect(await ask(good, { method: "GET", path: "/tokens" })).toBe(200);
 });
 
-test("a caller on this machine needs no token as long as there is none", async () => {
-  const { ukemi, ask } = await start();
+test("a caller on this machine needs no token until one was made, and is not let in again when it has expired", async () => {
+  const { ukemi, ask, pool } = await start();
   expect(await ask(undefined, { method: "GET", path: "/events" })).toBe(200);
-  await makeToken(ukemi, { scope: "read" });
+  await makeToken(ukemi, { scope: "read", expiresInSeconds: 60 });
   expect(await ask(undefined, { method: "GET", path: "/events" })).toBe(401);
+  await pool.query("update ukemi.clock set shift = interval '61 seconds'");
+  expect(await ask(undefined, { method: "GET", path: "/events" })).toBe(401);
+});
+
+test("metrics, which are of every tenant, are not for a bound token from elsewhere", async () => {
+  const { ukemi, url } = await start();
+  const metrics = async (token: string) => {
+    const response = await fetch(`${url}/metrics`, {
+      headers: { authorization: `Bearer ${token}`, "x-forwarded-for": "192.0.2.1" },
+    });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  expect(await metrics(await makeToken(ukemi, { scope: "read", tenants: ["org_1"] }))).toBe(403);
+  expect(await metrics(await makeToken(ukemi, { scope: "read" }))).toBe(200);
+  expect(await metrics("ukemi_wrong")).toBe(401);
 });

@@ -72,6 +72,39 @@ test("ten at the same time make one change", async () => {
   expect((await readAudit(pool)).filter(({ action }) => action === "job.dropped")).toHaveLength(2);
 });
 
+test("requests that wait for their like keep nobody from the store, and what changes nothing takes no key", async () => {
+  const { pool, post, url } = await start();
+  const blocker = await pool.connect();
+  await blocker.query("begin");
+  await blocker.query(
+    "select pg_advisory_xact_lock(hashtextextended('ukemi.idempotency api:local key-1', 0))",
+  );
+  const waiting = Array.from({ length: 30 }, () => post("/queues/default/pause", { reason: "x" }, "key-1"));
+  for (let look = 0; look < 10; look++) expect((await fetch(`${url}/api/v1/events`)).status).toBe(200);
+  await blocker.query("commit");
+  blocker.release();
+  const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+  // those that came when their time was over are told to come again
+  expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
+  expect((await readAudit(pool)).length).toBeLessThanOrEqual(1);
+
+  await post("/operations/preview", { kind: "drop", all: true }, "key-2");
+  const { rows } = await pool.query("select key from ukemi.idempotency_keys where key = 'key-2'");
+  expect(rows).toEqual([]);
+});
+
+test("an erasure is made in small commits, and its answer is kept all the same", async () => {
+  const { store, pool, post } = await start();
+  await makeDead(store, ["evt_1"], { refs: [{ kind: "customer", id: "cus_1" }] });
+  await pool.query("update ukemi.jobs set state = 'cancelled', death = null");
+  const first = await post("/erasures", { ref: "cus_1", reason: "a request" }, "key-1");
+  expect(first).toMatchObject({ status: 200, answer: { bodies: 1 } });
+  expect(await post("/erasures", { ref: "cus_1", reason: "a request" }, "key-1")).toEqual({
+    ...first,
+    replayed: "true",
+  });
+});
+
 test("a change that failed leaves its key free", async () => {
   const { store, pool, post } = await start();
   const id = (await makeDead(store, ["evt_1"])).get("evt_1")!;

@@ -64,6 +64,11 @@ test("a rotated token and the new one are both good until the overlap is over", 
     code: "unauthorized",
   });
   await clientWith(made.secret!).listEvents();
+  // one more for a secret that was lost on the way lives as long as the first
+  const again = await root.rotateToken({ id: made.id, overlap_seconds: 60, reason: "lost" });
+  const third = await root.rotateToken({ id: made.id, overlap_seconds: 60, reason: "lost again" });
+  for (const { lifetime_seconds } of [again, third]) expect(lifetime_seconds).toBe(86_400);
+  expect(new Date(third.expires_at!).getTime() - new Date(third.created_at).getTime()).toBe(86_400_000);
   // what is no longer good cannot be rotated: that would bring a lost token back
   await expect(root.rotateToken({ id: old.id, reason: "again" })).rejects.toMatchObject({ status: 404 });
 });

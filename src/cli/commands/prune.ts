@@ -2,6 +2,8 @@
 import { Command } from "commander";
 import { createOperate } from "../../operate/operate.ts";
 import type { PruneResult } from "../../operate/prune.ts";
+import type { Settings } from "../../options.ts";
+import type { Pool } from "../../storage/postgres.ts";
 import type { RetentionPreview } from "../../storage/retention-preview.ts";
 import {
   changeWithConsent,
@@ -22,7 +24,7 @@ export function pruneCommand(): Command {
   return withStoreFlags(command, ["bodyDays", "attemptDays", "jobDays"]).action(async () => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
-    await withStore(command, async (pool, limits) => {
+    const work = async (pool: Pool, limits: Settings) => {
       const { retention } = createOperate({
         open: () => Promise.resolve(pool),
         limits,
@@ -49,7 +51,8 @@ export function pruneCommand(): Command {
           }
         },
       );
-    });
+    };
+    await withStore(command, work, { readsFile: true });
   });
 }
 

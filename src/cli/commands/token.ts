@@ -123,6 +123,15 @@ function reasonOf({ reason }: TokenFlags): string {
 
 /** The secret alone on standard output, so that a script can take it; what a person should know beside it. */
 function print(token: MadeToken, { json }: TokenFlags): void {
+  if (token.secret === null) {
+    throw new UkemiError(
+      "internal",
+      `The token ${token.id} was made, and the answer with its secret was lost.`,
+      {
+        remedy: `Run ukemi token revoke ${token.id} --reason "its secret was lost", and make another.`,
+      },
+    );
+  }
   if (json) return void process.stdout.write(`${JSON.stringify(token)}\n`);
   const tenants = token.tenants === null ? "all tenants" : `tenants ${token.tenants.join(", ")}`;
   process.stderr.write(

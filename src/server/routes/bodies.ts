@@ -62,6 +62,7 @@ export const bodyRoutes: readonly Route[] = [
   route({
     id: "eraseBodies",
     method: "POST",
+    manner: "many_commits",
     path: "/erasures",
     scope: "admin",
     reach: "tenants",

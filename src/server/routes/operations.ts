@@ -131,6 +131,7 @@ export const operationRoutes: readonly Route[] = [
   route({
     id: "previewOperation",
     method: "POST",
+    manner: "reads",
     path: "/operations/preview",
     scope: "read",
     reach: "tenants",

@@ -12,6 +12,7 @@ const tokenFacts = {
   tenants: OrNull(Names),
   created_at: Time,
   created_by: Type.String(),
+  lifetime_seconds: OrNull(Type.Number({ description: "For how long it was made." })),
   expires_at: OrNull(Time),
   last_used_at: OrNull(Time),
   revoked_at: OrNull(Time),
