@@ -29,6 +29,7 @@ const { values } = parseArgs({
     minutes: { type: "string", default: "30" },
     rate: { type: "string", default: "50" },
     "body-bytes": { type: "string", default: "512" },
+    "body-days": { type: "string", default: "90" },
     data: { type: "string" },
     "only-fill": { type: "boolean", default: false },
   },
@@ -143,7 +144,7 @@ async function pruneFor(pool: Pool, sender: SenderOptions) {
   const answer = await prune(
     pool,
     { id: randomUUID(), actor: "bench", role: "system", reason: "to see what it costs" },
-    { limits: DEFAULTS, onlyDue: true },
+    { limits: { ...DEFAULTS, bodyDays: Number(values["body-days"]) }, onlyDue: true },
     { signal: AbortSignal.timeout(PRUNE_MS) },
   );
   const took = (performance.now() - startedAt) / 1000;

@@ -67,8 +67,8 @@ export const EVERY_MS = 3_600_000;
 /** After one that did not come to its end, sooner. */
 export const AFTER_HELD_UP_MS = 300_000;
 
-/** Two thirds of the time belong to others, however slow the machine is. */
-const PAUSE_SHARE = 2;
+/** Four fifths of the time belong to others, however slow the machine is: what is written must reach the disk beside their commits. */
+const PAUSE_SHARE = 4;
 const PAUSE_MS_MIN = 5;
 const PAUSE_MS_MAX = 2000;
 
@@ -142,12 +142,13 @@ async function pruneRows({ pool, run, limits, signal, onProgress }: Pruning, fro
   ] as const;
   for (const { part, table, days, remove } of parts) {
     if (days === 0) continue;
-    const first = Number(from[part]);
-    const total = Number((await newestOld(pool, table, days)) ?? first) - first;
+    const first = from[part];
+    const until = (await newestOld(pool, table, { days, after: first })) ?? first;
+    const total = Number(until) - Number(first);
     if (total <= 0) continue;
-    await walk(pool, from[part], signal, {
-      remove: (client, after) => remove(client, run, after, days),
-      onStep: (after) => onProgress({ part, done: Math.min(total, Number(after) - first), total }),
+    await walk(pool, first, signal, {
+      remove: (client, after) => remove(client, run, { after, until, days }),
+      onStep: (after) => onProgress({ part, done: Number(after) - Number(first), total }),
     });
   }
 }

@@ -6,11 +6,17 @@ const UNFINISHED = "('scheduled', 'ready', 'waiting', 'running')";
 /** True for a job `j` whose event's body must stay. */
 export const NEEDS_BODY = `j.state in ('scheduled', 'ready', 'waiting', 'running', 'dead')`;
 
-/** The events whose bodies must stay, each from a small partial index. */
-export const KEPT_EVENTS = `
-select j.event from ukemi.jobs j where j.state in ${UNFINISHED} and j.event is not null
+/** The events whose bodies must stay, from two small partial indexes; with a limit, only so many from either. */
+const keptEvents = (limit: string) => `
+(select j.event from ukemi.jobs j where j.state in ${UNFINISHED} and j.event is not null ${limit})
 union
-select j.event from ukemi.jobs j where j.state = 'dead' and j.event is not null`;
+(select j.event from ukemi.jobs j where j.state = 'dead' and j.event is not null ${limit})`;
+
+/** The events whose bodies must stay. */
+export const KEPT_EVENTS = keptEvents("");
+
+/** Some of them: all, where there are no more than so many. */
+export const someKeptEvents = (most: number) => keptEvents(`limit ${most}`);
 
 /** True where no job of the event is unfinished or dead. */
 export const hasFinished = (event: string) => `

@@ -8,12 +8,21 @@ export interface Step {
   /** Where the next step begins. */
   readonly after: string;
   readonly removed: number;
-  /** True where nothing behind it is old enough. */
   readonly ended: boolean;
 }
 
-/** How many rows one transaction looks at. */
-export const STEP_ROWS = 1000;
+/** A walk along the ids of a table, up to the newest that is old enough. */
+export interface Walk {
+  readonly after: string;
+  readonly until: string;
+  readonly days: number;
+}
+
+/** How many rows one transaction looks at: few, for what it writes must reach the disk beside the commits of others. */
+export const STEP_ROWS = 250;
+
+/** How many ids: the index still has entries of rows that went before, until they are vacuumed. */
+const STEP_IDS = 50_000;
 
 // What is removed twice because a crash of the server forgot it is no harm: no commit here waits for the disk.
 // Fresh tables have no statistics, and a walk along an index is always right here.
@@ -26,21 +35,25 @@ select set_config('synchronous_commit', 'off', true), set_config('lock_timeout',
 interface StepRow {
   readonly looked: number;
   readonly last: string | null;
-  readonly young: boolean;
   readonly removed: number;
   readonly attempts?: number;
 }
 
-function toStep(row: StepRow, after: string): Step {
-  return { after: row.last ?? after, removed: row.removed, ended: row.young || row.looked < STEP_ROWS };
+/** Where a step ended: at its last row, or where it found no more of them. */
+const LAST = `
+  (case when count(*) < ${STEP_ROWS} then least($1::bigint + ${STEP_IDS}, $2::bigint) else max(id) end)::text`;
+
+function toStep({ last, removed }: StepRow, { after, until }: Walk): Step {
+  const reached = last ?? after;
+  return { after: reached, removed, ended: BigInt(reached) >= BigInt(until) };
 }
 
 // A job whose event has another that is dead or unfinished stays: what the event comes to is read from all of them.
 const JOBS = `
 with looked as materialized (
-  select j.id, j.created_at < ukemi.now() - $2 * interval '1 day' as old
+  select j.id, j.created_at < ukemi.now() - $3 * interval '1 day' as old
   from ukemi.jobs j
-  where j.id > $1::bigint
+  where j.id > $1::bigint and j.id <= least($1::bigint + ${STEP_IDS}, $2::bigint)
   order by j.id
   limit ${STEP_ROWS}
 ),
@@ -48,7 +61,7 @@ gone as (
   delete from ukemi.jobs j
   using looked
   where j.id = looked.id and looked.old
-    and j.state in ('done', 'cancelled') and j.finished_at < ukemi.now() - $2 * interval '1 day'
+    and j.state in ('done', 'cancelled') and j.finished_at < ukemi.now() - $3 * interval '1 day'
     and ${hasFinished("j.event")}
   returning j.id
 ),
@@ -58,25 +71,25 @@ payloads as (
 tries as (
   delete from ukemi.attempts a using gone where a.job = gone.id returning a.id
 )
-select count(*)::int as looked, (max(id) filter (where old))::text as last, coalesce(bool_or(not old), false) as young,
-  (select count(*)::int from gone) as removed, (select count(*)::int from tries) as attempts
+select count(*)::int as looked, ${LAST} as last, (select count(*)::int from gone) as removed,
+  (select count(*)::int from tries) as attempts
 from looked`;
 
 /** Removes finished jobs older than the days, with their attempts, payloads and dedupe keys. Must run in a transaction. */
-export async function removeJobs(client: Queryable, run: Run, after: string, days: number): Promise<Step> {
+export async function removeJobs(client: Queryable, run: Run, walk: Walk): Promise<Step> {
   await client.query(SETTINGS);
-  const { rows } = await client.query<StepRow>(JOBS, [after, days]);
+  const { rows } = await client.query<StepRow>(JOBS, [walk.after, walk.until, walk.days]);
   const row = rows[0]!;
-  const step = toStep(row, after);
+  const step = toStep(row, walk);
   await noteRemoved(client, run, { jobs: row.removed, attempts: row.attempts ?? 0 }, { jobs: step.after });
   return step;
 }
 
 const ATTEMPTS = `
 with looked as materialized (
-  select a.id, a.ended_at < ukemi.now() - $2 * interval '1 day' as old
+  select a.id, a.ended_at < ukemi.now() - $3 * interval '1 day' as old
   from ukemi.attempts a
-  where a.id > $1::bigint
+  where a.id > $1::bigint and a.id <= least($1::bigint + ${STEP_IDS}, $2::bigint)
   order by a.id
   limit ${STEP_ROWS}
 ),
@@ -87,20 +100,14 @@ gone as (
     and not exists (select from ukemi.jobs j where j.id = a.job and j.state not in ('done', 'cancelled'))
   returning a.id
 )
-select count(*)::int as looked, (max(id) filter (where old))::text as last, coalesce(bool_or(not old), false) as young,
-  (select count(*)::int from gone) as removed
+select count(*)::int as looked, ${LAST} as last, (select count(*)::int from gone) as removed
 from looked`;
 
 /** Removes attempts older than the days whose job is finished. Must run in a transaction. */
-export async function removeAttempts(
-  client: Queryable,
-  run: Run,
-  after: string,
-  days: number,
-): Promise<Step> {
+export async function removeAttempts(client: Queryable, run: Run, walk: Walk): Promise<Step> {
   await client.query(SETTINGS);
-  const { rows } = await client.query<StepRow>(ATTEMPTS, [after, days]);
-  const step = toStep(rows[0]!, after);
+  const { rows } = await client.query<StepRow>(ATTEMPTS, [walk.after, walk.until, walk.days]);
+  const step = toStep(rows[0]!, walk);
   await noteRemoved(client, run, { attempts: step.removed }, { attempts: step.after });
   return step;
 }
@@ -121,7 +128,7 @@ gone as (
     and ${hasFinished("b.event")}
   returning b.event
 )
-select count(*)::int as looked, (select event::text from looked order by event desc limit 1) as last, false as young,
+select count(*)::int as looked, (select event::text from looked order by event desc limit 1) as last,
   (select count(*)::int from gone) as removed
 from looked`;
 
@@ -142,9 +149,9 @@ export async function removeBodies(client: Queryable, run: Run, walk: BodyWalk):
   // a statement of its own: the next one then sees the jobs that were being made
   await stopRouting(client);
   const { rows } = await client.query<StepRow>(bodies(walk.table), [walk.after, walk.days]);
-  const step = toStep(rows[0]!, walk.after);
-  await noteRemoved(client, run, { bodies: step.removed });
-  return step;
+  const { looked, last, removed } = rows[0]!;
+  await noteRemoved(client, run, { bodies: removed });
+  return { after: last ?? walk.after, removed, ended: looked < STEP_ROWS };
 }
 
 /** How long a worker that has ended is remembered, in days. */

@@ -1,10 +1,11 @@
 // What pruning would remove: counted where that is cheap, else estimated by the planner, and said which.
-import { hasFinished, KEPT_EVENTS } from "./kept.ts";
+import { hasFinished, KEPT_EVENTS, someKeptEvents } from "./kept.ts";
 import { uuidv7Floor } from "./ids.ts";
 import type { Queryable } from "./postgres.ts";
+import { sqlState } from "./faults.ts";
 import { WORKER_DAYS } from "./retention-batches.ts";
 import { listOldMonths, type BodyMonth } from "./retention-months.ts";
-import type { RetentionLimits } from "./retention.ts";
+import { readPositions, type RetentionLimits } from "./retention.ts";
 
 /** A number of rows. */
 export interface Count {
@@ -40,7 +41,7 @@ export interface RetentionPreview {
 }
 
 /** So many rows are looked at before an estimate must do. */
-const LOOK_MAX = 10_000;
+const LOOK_MAX = 1000;
 
 const NOTHING: Count = { count: 0, exact: true };
 
@@ -53,6 +54,7 @@ export async function previewRetention(
     "select set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)",
   );
   const { bodyDays, attemptDays, jobDays } = limits;
+  const after = await readPositions(client);
   const months: MonthPreview[] = [];
   for (const month of bodyDays === 0 ? [] : await listOldMonths(client, bodyDays)) {
     months.push(await previewMonth(client, month));
@@ -63,8 +65,11 @@ export async function previewRetention(
     job_days: jobDays,
     months,
     stray_bodies: bodyDays === 0 ? NOTHING : await countStrays(client, bodyDays),
-    jobs: jobDays === 0 ? NOTHING : await countOld(client, JOBS, jobDays),
-    attempts: attemptDays === 0 ? NOTHING : await countOld(client, ATTEMPTS, attemptDays),
+    jobs: jobDays === 0 ? NOTHING : await countOld(client, JOBS, { days: jobDays, after: after.jobs }),
+    attempts:
+      attemptDays === 0
+        ? NOTHING
+        : await countOld(client, ATTEMPTS, { days: attemptDays, after: after.attempts }),
     workers: await countUpTo(
       client,
       `select from ukemi.workers where ended_at < ukemi.now() - ${WORKER_DAYS} * interval '1 day'`,
@@ -88,7 +93,7 @@ async function previewMonth(client: Queryable, month: BodyMonth): Promise<MonthP
 async function countKept(client: Queryable, { table, fromMs, untilMs }: BodyMonth): Promise<Count> {
   const { rows } = await client.query<{ events: number; kept: number }>(
     `with few as materialized (
-       select k.event from (${KEPT_EVENTS}) as k limit ${LOOK_MAX + 1}
+       ${someKeptEvents(LOOK_MAX + 1)}
      )
      select count(*)::int as events,
        (count(*) filter (where exists (select from ukemi.${table} b where b.event = few.event)))::int as kept
@@ -160,11 +165,19 @@ export const ATTEMPTS: Walked = {
     and not exists (select from ukemi.jobs j where j.id = t.job and j.state not in ('done', 'cancelled'))`,
 };
 
-async function countOld(client: Queryable, walked: Walked, days: number): Promise<Count> {
+/** A part of the preview that takes longer than this is estimated. */
+const COUNT_MS_MAX = 500;
+
+async function countOld(
+  client: Queryable,
+  walked: Walked,
+  { days, after }: { readonly days: number; readonly after: string },
+): Promise<Count> {
   const { table, goes } = walked;
-  const newest = await newestOld(client, walked, days);
-  if (newest === undefined) return NOTHING;
-  const { rows } = await client.query<{ looked: number; count: number }>(
+  // nothing behind it is old: what is left before it may still have become so
+  const newest = (await newestOld(client, walked, { days, after })) ?? after;
+  const counted = await countWithin(
+    client,
     `select count(*)::int as looked, (count(*) filter (where goes))::int as count
      from (
        select ${goes(days)} as goes
@@ -174,28 +187,44 @@ async function countOld(client: Queryable, walked: Walked, days: number): Promis
        limit ${LOOK_MAX + 1}
      ) as t`,
   );
-  const { looked, count } = rows[0]!;
-  if (looked <= LOOK_MAX) return { count, exact: true };
+  if (counted && counted.looked <= LOOK_MAX) return { count: counted.count, exact: true };
   const finished = table === "jobs" ? " and state in ('done', 'cancelled')" : "";
   const query = `select from ukemi.${table} where id <= ${newest}${finished}`;
   return { count: await estimate(client, query), exact: false };
 }
 
-/** The highest id that was made before the time: found by halving, for no index knows the time. */
+/** Counts, unless it takes too long: rows that went lately leave much behind to be stepped over. */
+async function countWithin(
+  client: Queryable,
+  query: string,
+): Promise<{ readonly looked: number; readonly count: number } | undefined> {
+  await client.query(`savepoint counting; set local statement_timeout = ${COUNT_MS_MAX}`);
+  try {
+    const { rows } = await client.query<{ looked: number; count: number }>(query);
+    return rows[0];
+  } catch (error) {
+    if (sqlState(error) !== "57014") throw error;
+    return undefined;
+  } finally {
+    await client.query("rollback to savepoint counting");
+  }
+}
+
+/**
+ * The highest id behind `after` that was made before the time: found by halving, for no index knows the time.
+ * Undefined where there is none.
+ */
 export async function newestOld(
   client: Queryable,
   { table, madeAt }: Walked,
-  days: number,
-): Promise<bigint | undefined> {
-  const ends = await client.query<{ low: string | null; high: string | null }>(
-    `select (select id from ukemi.${table} order by id limit 1) as low,
-       (select id from ukemi.${table} order by id desc limit 1) as high`,
+  { days, after }: { readonly days: number; readonly after: string },
+): Promise<string | undefined> {
+  const { rows: last } = await client.query<{ id: string }>(
+    `select id from ukemi.${table} order by id desc limit 1`,
   );
-  const { low: first, high: last } = ends.rows[0]!;
-  if (first === null || last === null) return undefined;
   let found: bigint | undefined;
-  let low = BigInt(first);
-  let high = BigInt(last);
+  let low = BigInt(after) + 1n;
+  let high = BigInt(last[0]?.id ?? 0);
   while (low <= high) {
     const middle = (low + high) / 2n;
     const { rows } = await client.query<{ id: string; old: boolean }>(
@@ -209,7 +238,7 @@ export async function newestOld(
       high = middle - 1n;
     }
   }
-  return found;
+  return found?.toString();
 }
 
 /** What the planner expects. */

