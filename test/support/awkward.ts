@@ -9,9 +9,13 @@ export const COMMANDS = "\u001B[2J\u001B[31m\u001B]0;owned\u0007\u0008\u009B8m\r
 /** What is to be read of it at any width. */
 export const READABLE = "決済できません";
 
-const LONG_HANDLER = "stripe/payment_intent.succeeded/写す-ledger-into-the-warehouse-of-the-finance-department";
+const LONG_HANDLER =
+  "stripe/payment_intent.succeeded/写す-ledger-into-the-warehouse-of-the-finance-department";
 const LONG_EVENT = `evt_${"3PqRsTuVwXyZ".repeat(6)}_last`;
-const MANDATE = { actor: "cli:山田太郎 of the night shift", reason: `返金の前に ${COMMANDS} looked at 🧾 twice` };
+const MANDATE = {
+  actor: "cli:山田太郎 of the night shift",
+  reason: `返金の前に ${COMMANDS} looked at 🧾 twice`,
+};
 
 /** Ids to show one thing of each kind. */
 export interface AwkwardStore {
@@ -25,33 +29,63 @@ export interface AwkwardStore {
 export async function fillAwkwardly(database: TestDatabase): Promise<AwkwardStore> {
   const { url, pool } = database;
   await register(pool, { name: LONG_HANDLER, pattern: "payment_intent.*" });
-  await register(pool, { name: "stripe/charge.failed", pattern: "charge.failed", queue: "請求書-and-a-long-name-of-a-queue" });
+  await register(pool, {
+    name: "stripe/charge.failed",
+    pattern: "charge.failed",
+    queue: "請求書-and-a-long-name-of-a-queue",
+  });
   const refs = [
     { kind: "payment_intent", id: `pi_${"9".repeat(40)}` },
     { kind: "customer", id: "cus_日本" },
   ];
   const body = Buffer.from(
-    JSON.stringify({ id: LONG_EVENT, note: `支払い ${COMMANDS} ${"very long words ".repeat(20)}${"x".repeat(300)}`, emoji: "🏦✅" }),
+    JSON.stringify({
+      id: LONG_EVENT,
+      note: `支払い ${COMMANDS} ${"very long words ".repeat(20)}${"x".repeat(300)}`,
+      emoji: "🏦✅",
+    }),
   );
-  await makeDead(database, [LONG_EVENT], { tenant: "株式会社テスト — organiser 🏦 with a long name", refs, body, errorClass: "StripeInvalidRequestError" });
+  await makeDead(database, [LONG_EVENT], {
+    tenant: "株式会社テスト — organiser 🏦 with a long name",
+    refs,
+    body,
+    errorClass: "StripeInvalidRequestError",
+  });
   await makeDead(database, ["evt_2", "evt_3"], { errorClass: "TypeError", tenant: "acme" });
   await makeDead(database, ["evt_4"], { type: "charge.failed", errorClass: "E" });
-  await pool.query("update ukemi.jobs set error_message = $1", [`${READABLE} 🏦 ${COMMANDS} ${"the card was declined ".repeat(10)}`]);
-  await pool.query("update ukemi.event_outcomes set error_message = $1, billing_id = 'bill_請求', office_id = 'office_1'", [`${READABLE} ${COMMANDS}`]);
+  await pool.query("update ukemi.jobs set error_message = $1", [
+    `${READABLE} 🏦 ${COMMANDS} ${"the card was declined ".repeat(10)}`,
+  ]);
+  await pool.query(
+    "update ukemi.event_outcomes set error_message = $1, billing_id = 'bill_請求', office_id = 'office_1'",
+    [`${READABLE} ${COMMANDS}`],
+  );
   await pool.query("update ukemi.attempts set error_message = $1, error_stack = $2", [
     `${READABLE} ${COMMANDS}`,
     `Error: no\n    at charge (/app/${"deep/".repeat(30)}charge.ts:3:9)${COMMANDS}\n    at 決済 (/app/x.ts:1:1)`,
   ]);
   await storeElsewhere(url, ["evt_5", "evt_6"], { tenant: "acme" });
-  await storeElsewhere(url, ["evt_7"], { type: "customer.subscription.trial_will_end.with.a.long.name", source: "stripe-of-the-other-account" });
+  await storeElsewhere(url, ["evt_7"], {
+    type: "customer.subscription.trial_will_end.with.a.long.name",
+    source: "stripe-of-the-other-account",
+  });
   await fillRest(database);
   const operate = createOperate({ open: () => Promise.resolve(pool) });
-  await operate.tokens.make({ name: `夜間バッチ ${COMMANDS} for the warehouse`, scope: "read", tenants: ["株式会社テスト", "acme", "初台"] }, MANDATE);
+  await operate.tokens.make(
+    {
+      name: `夜間バッチ ${COMMANDS} for the warehouse`,
+      scope: "read",
+      tenants: ["株式会社テスト", "acme", "初台"],
+    },
+    MANDATE,
+  );
   const { rows: jobs } = await pool.query<{ id: string }>(
     "select j.id from ukemi.jobs j join ukemi.events e on e.id = j.event where e.event_id = $1",
     [LONG_EVENT],
   );
-  const { rows: rejections } = await pool.query<{ id: string }>("select id from ukemi.rejections order by id desc limit 1");
+  const { rows: rejections } = await pool.query<{ id: string }>(
+    "select id from ukemi.rejections order by id limit 1",
+  );
   const { rows: operations } = await pool.query<{ id: string }>("select id from ukemi.operations");
   return { event: LONG_EVENT, job: jobs[0]!.id, rejection: rejections[0]!.id, operation: operations[0]!.id };
 }
@@ -74,7 +108,10 @@ async function fillRest({ pool }: TestDatabase): Promise<void> {
        (gen_random_uuid(), 'web-1', 7, '0.1.0', '{stripe/charge.failed}', '{default}', false, 30000)`,
     [[LONG_HANDLER, "stripe/charge.failed"]],
   );
-  await pool.query("insert into ukemi.queues (name, paused, reason) values ('default', true, $1) on conflict (name) do update set paused = true, reason = $1", [`台帳を復元中 ${COMMANDS} until the ledger is back, which takes the whole night`]);
+  await pool.query(
+    "insert into ukemi.queues (name, paused, reason) values ('default', true, $1) on conflict (name) do update set paused = true, reason = $1",
+    [`台帳を復元中 ${COMMANDS} until the ledger is back, which takes the whole night`],
+  );
   await pool.query(
     `insert into ukemi.event_hours (source, type, hour, received, success, failed, skipped, unrouted, last_received_at)
      select 'stripe', type, date_trunc('hour', ukemi.now()) - n * interval '1 hour', 1000 * n, 900 * n, 10 * n, 0, 0, ukemi.now() - n * interval '1 hour'
@@ -98,7 +135,11 @@ async function fillRest({ pool }: TestDatabase): Promise<void> {
      select made.id, row_number() over (order by j.id), j.id, case row_number() over (order by j.id) when 1 then 'dead' when 2 then 'done' else 'waiting' end,
        'TypeError', $3, ukemi.now()
      from made, ukemi.jobs j where j.state = 'dead'`,
-    [`十一月の再処理 ${COMMANDS} after the fix of the ledger`, `直した ${COMMANDS}`, `${READABLE} 1 of 2 died again ${COMMANDS}, which is more than the limit allows`],
+    [
+      `十一月の再処理 ${COMMANDS} after the fix of the ledger`,
+      `直した ${COMMANDS}`,
+      `${READABLE} 1 of 2 died again ${COMMANDS}, which is more than the limit allows`,
+    ],
   );
   await pool.query(
     "insert into ukemi.data_keys (id, wrapped, wrapped_by) values ('key_2026_11', 'x', 'master-of-the-year-2026'), ('key_2026_10', 'y', '主鍵')",

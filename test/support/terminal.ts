@@ -22,7 +22,9 @@ export interface Terminal {
   wrapped(): string[];
   /** True while the command has a screen of its own. */
   isAlternate(): boolean;
-  /** How often the text was shown since the start, whether or not it is still there. */
+  /** What stands in each cell of a line; the second half of a wide character is undefined. */
+  cells(index: number): readonly (string | undefined)[];
+  /** Everything that the command has written, but for the note of its exit code. */
   raw(): string;
   type(keys: string): void;
   resize(columns: number, rows: number): void;
@@ -55,7 +57,7 @@ export function inTerminal(args: readonly string[], options: TerminalOptions = {
     cols,
     rows,
     name: "xterm-256color",
-    env: { ...cleanEnv(), ...env } as Record<string, string>,
+    env: { ...cleanEnv(), ...env },
   });
   child.onData((data) => {
     raw += data;
@@ -86,7 +88,14 @@ export function inTerminal(args: readonly string[], options: TerminalOptions = {
     text,
     wrapped: () => linesOf((isWrapped) => isWrapped),
     isAlternate: () => screen.buffer.active.type === "alternate",
-    raw: () => raw,
+    cells(index) {
+      const line = screen.buffer.active.getLine(index)!;
+      return Array.from({ length: line.length }, (_, column) => {
+        const cell = line.getCell(column)!;
+        return cell.getWidth() === 0 ? undefined : cell.getChars() || " ";
+      });
+    },
+    raw: () => raw.replace(`\u001B]${EXIT_NOTE};${code}\u0007`, ""),
     type: (keys) => child.write(keys),
     resize(columns, newRows) {
       screen.resize(columns, newRows);
@@ -104,7 +113,8 @@ export function inTerminal(args: readonly string[], options: TerminalOptions = {
   };
 }
 
-const WIDE = /[\p{Emoji_Presentation}\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFF00-\uFF60]/u;
+const WIDE =
+  /[\p{Emoji_Presentation}\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFF00-\uFF60]/u;
 const NONE = /[\p{Mn}\p{Me}\p{Cf}]/u;
 
 /** As terminals of today count: what xterm has built in knows no emoji. */

@@ -3,7 +3,8 @@ import { Command, Option } from "commander";
 import type { MadeToken } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
 import { listCommand } from "../list.ts";
-import { readSpan, showAgo, showTime } from "../moment.ts";
+import { note } from "../print.ts";
+import { readSpan, showAgo, showSpan } from "../moment.ts";
 import { withApi, withTarget } from "../target.ts";
 
 interface TokenFlags {
@@ -24,17 +25,19 @@ export function tokenCommand(): Command {
         name: "list",
         call: "listTokens",
         description: "List the tokens, newest first. Secrets are not stored and cannot be shown.",
-        row: (token) => ({
+        row: (token, tokens) => ({
           id: token.id,
           token: `${token.hint}…`,
           name: token.name,
           scope: token.scope,
-          tenants: token.tenants?.join(", ") ?? "all",
           state: stateOf(token),
+          ...(tokens.some(({ tenants }) => tenants !== null)
+            ? { tenants: token.tenants?.join(", ") ?? "all" }
+            : {}),
           used: token.last_used_at === null ? "never" : showAgo(token.last_used_at),
           "made by": token.created_by,
         }),
-        table: { cut: ["name", "tenants", "made by"], optional: ["made by", "token"] },
+        table: { cut: ["name", "tenants", "made by"], optional: ["made by", "token", "used", "tenants"] },
         empty: "There are no tokens: the API answers callers on the server's own machine only.",
       }),
       { isDefault: true },
@@ -47,7 +50,7 @@ export function tokenCommand(): Command {
 function stateOf({ active, revoked_at, expires_at }: Omit<MadeToken, "secret">): string {
   if (revoked_at !== null) return "revoked";
   if (!active) return "expired";
-  return expires_at === null ? "active" : `until ${showTime(new Date(expires_at))}`;
+  return expires_at === null ? "active" : `${showSpan(new Date(expires_at).getTime() - Date.now())} left`;
 }
 
 const REASON = "Why: kept in the audit with your name. Needed.";
@@ -125,9 +128,9 @@ function reasonOf({ reason }: TokenFlags): string {
 function print(token: MadeToken, { json }: TokenFlags): void {
   if (json) return void process.stdout.write(`${JSON.stringify(token)}\n`);
   const tenants = token.tenants === null ? "all tenants" : `tenants ${token.tenants.join(", ")}`;
-  process.stderr.write(
+  note(
     `Token ${token.id} (${token.name}): scope ${token.scope}, ${tenants}, ${stateOf(token)}.\n` +
-      "This is its secret. It is shown this once; set it as UKEMI_TOKEN:\n",
+      "This is its secret. It is shown this once; set it as UKEMI_TOKEN:",
   );
   process.stdout.write(`${token.secret}\n`);
 }
