@@ -3,7 +3,7 @@ import { Command, Option } from "commander";
 import type { MadeToken } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
 import { listCommand } from "../list.ts";
-import { note } from "../print.ts";
+import { note, print, printJson } from "../print.ts";
 import { readSpan, showAgo, showSpan } from "../moment.ts";
 import { withApi, withTarget } from "../target.ts";
 
@@ -85,7 +85,7 @@ function createCommand(): Command {
         reason: reasonOf(flags),
       }),
     );
-    print(token, flags);
+    printToken(token, flags);
   });
 }
 
@@ -102,7 +102,7 @@ function rotateCommand(): Command {
     const token = await withApi(command, (api) =>
       api.rotateToken({ id, overlap_seconds: overlap, reason: reasonOf(flags) }),
     );
-    print(token, flags);
+    printToken(token, flags);
   });
 }
 
@@ -115,7 +115,8 @@ function revokeCommand(): Command {
   return withTarget(command).action(async (id: string) => {
     const flags = command.opts<TokenFlags>();
     const result = await withApi(command, (api) => api.revokeToken({ id, reason: reasonOf(flags) }));
-    process.stdout.write(`${flags.json ? JSON.stringify(result) : `Revoked ${id}.`}\n`);
+    if (flags.json) printJson(result);
+    else print(`Revoked ${id}.`);
   });
 }
 
@@ -125,12 +126,25 @@ function reasonOf({ reason }: TokenFlags): string {
 }
 
 /** The secret alone on standard output, so that a script can take it; what a person should know beside it. */
-function print(token: MadeToken, { json }: TokenFlags): void {
-  if (json) return void process.stdout.write(`${JSON.stringify(token)}\n`);
+function printToken(token: MadeToken, { json }: TokenFlags): void {
+  if (token.secret === null) throw lost(token);
+  if (json) return printJson(token);
   const tenants = token.tenants === null ? "all tenants" : `tenants ${token.tenants.join(", ")}`;
   note(
     `Token ${token.id} (${token.name}): scope ${token.scope}, ${tenants}, ${stateOf(token)}.\n` +
       "This is its secret. It is shown this once; set it as UKEMI_TOKEN:",
   );
-  process.stdout.write(`${token.secret}\n`);
+  print(token.secret);
+}
+
+/** The answer was lost and asked for again, and a secret is told once. */
+function lost({ id }: MadeToken): UkemiError {
+  const remedy = `End it with ukemi token revoke ${id}, and make another.`;
+  return new UkemiError(
+    "server_unreachable",
+    `The token ${id} was made, and its secret was lost on the way.`,
+    {
+      remedy,
+    },
+  );
 }
