@@ -129,7 +129,7 @@ async function orNothing<T>(asked: Promise<T>, signal: AbortSignal): Promise<T |
 /** Over what was there, line by line, so that nothing flickers; no more lines than the terminal has. */
 function drawing(text: string): string {
   const { columns, rows } = process.stdout;
-  const lines = fold(text, columns).split("\n");
+  const lines = fold(text.trimEnd(), columns).split("\n");
   const rest = lines.length - rows;
   const shown = rest > 0 ? [...lines.slice(0, rows - 1), `… ${rest + 1} more lines`] : lines;
   return `\u001B[H${shown.map((line) => `${line}\u001B[K`).join("\r\n")}\u001B[J`;

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { COMMANDS, fillAwkwardly, READABLE, type AwkwardStore } from "../support/awkward.ts";
 import { createSharedDatabase } from "../support/database.ts";
+import { inTwos } from "../support/in-twos.ts";
 import { inTerminal, type Terminal } from "../support/terminal.ts";
 
 const LIMIT_MS = 400_000;
@@ -84,23 +85,11 @@ function expectAligned(command: string, terminal: Terminal, columns: readonly st
   }
 }
 
-/** Two at a time: the machine has no more to give. */
-async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const rest = [...items];
-  const next = async (): Promise<void> => {
-    const item = rest.shift();
-    if (item === undefined) return;
-    await work(item);
-    await next();
-  };
-  await Promise.all([next(), next()]);
-}
-
 test.each([80, 200])(
   "every list fits a terminal of %i columns, lined up, and what matters most is there",
   { timeout: LIMIT_MS },
   async (columns) => {
-    await forEach(TABLES, async ([command, always, more]) => {
+    await inTwos(TABLES, async ([command, always, more]) => {
       const terminal = await see(command, columns);
       expectAligned(command, terminal, columns === 80 ? always : [...always, ...more]);
       const header = terminal.lines()[1]!;
@@ -113,7 +102,7 @@ test.each([80, 200])(
   "one thing in words is folded to a terminal of %i columns",
   { timeout: LIMIT_MS },
   async (columns) => {
-    await forEach(WORDS, async ([command, words]) => {
+    await inTwos(WORDS, async ([command, words]) => {
       const text = (await see(command, columns)).text();
       for (const word of words) expect(text).toContain(word);
     });
