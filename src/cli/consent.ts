@@ -3,6 +3,7 @@ import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { UkemiError } from "../errors.ts";
 import { EXIT } from "./exit.ts";
+import { note, print, printJson } from "./print.ts";
 
 /** The flags of every command that changes something. */
 export interface ChangeFlags {
@@ -45,6 +46,8 @@ export interface Previewed {
 export interface Done {
   readonly result: unknown;
   readonly words: string;
+  /** What may be done next. */
+  readonly next?: string;
   /** True where something that was asked for could not be done. */
   readonly failed?: boolean;
 }
@@ -56,23 +59,21 @@ export async function changeWithConsent(
   act: () => Promise<Done>,
 ): Promise<void> {
   const { preview, words, any, question } = previewed;
-  if (!flags.json) process.stdout.write(`${words}\n`);
-  if (flags.dryRun || !any) return void (flags.json && print({ preview }));
+  // what would happen is the result only where nothing happens
+  if (flags.dryRun || !any) return flags.json ? printJson({ preview }) : print(words);
+  if (!flags.json) note(words);
   if (!flags.yes && !(await agrees(question))) {
-    if (flags.json) print({ preview });
+    if (flags.json) printJson({ preview });
     const how = process.stdin.isTTY ? "" : " Add --yes to go ahead.";
-    process.stderr.write(`ukemi: nothing was changed.${how}\n`);
+    note(`ukemi: nothing was changed.${how}`);
     process.exitCode = EXIT.failure;
     return;
   }
   const done = await act();
-  if (flags.json) print({ preview, result: done.result });
-  else process.stdout.write(`${done.words}\n`);
+  if (flags.json) printJson({ preview, result: done.result });
+  else print(done.words);
+  if (done.next !== undefined && !flags.json) note(done.next);
   if (done.failed) process.exitCode = EXIT.failure;
-}
-
-function print(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
 /** Asks a person; nobody there means no. */

@@ -1,12 +1,13 @@
 // Commands that list: flags from the route, a table that fits the terminal, --json, and --watch.
 import { Command } from "commander";
 import { UkemiError } from "../errors.ts";
-import type { Calls } from "../client/client.ts";
-import { sleep } from "../clock.ts";
+import type { Calls, Client } from "../client/client.ts";
 import { didYouMean } from "../suggest.ts";
 import { queryOf, readFields, withFields } from "./fields.ts";
+import { print, printJson } from "./print.ts";
 import { table, type TableOptions } from "./table.ts";
-import { withApi, withTarget } from "./target.ts";
+import { requireOurs, withApi, withTarget } from "./target.ts";
+import { watchFor } from "./watch.ts";
 
 /** The calls that give a list. */
 type ListCall = {
@@ -63,18 +64,20 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
     };
     const { json, watch } = command.opts<ListFlags>();
     const everyMs = watch === undefined ? undefined : readSeconds(watch) * 1000;
-    await withApi(
-      command,
-      async (api) => {
-        const ask = async () => {
-          const page = await api[listing.call](input);
-          return json ? `${JSON.stringify(page)}\n` : `${shown(listing, page)}\n`;
-        };
-        if (everyMs === undefined) process.stdout.write(await ask());
-        else await watchFor(ask, everyMs, json === true);
-      },
-      { readsFile: listing.readsFile ?? false },
-    );
+    const work = async (api: Client) => {
+      const ask = async (signal?: AbortSignal) =>
+        requireOurs(await api[listing.call](input, signal ? { signal } : {}), "items");
+      if (everyMs !== undefined) {
+        const title = `ukemi ${command.parent?.name() ?? ""} ${listing.name}`;
+        const show = (page: Calls[Id]["output"]) =>
+          (json ? JSON.stringify(page) : shown(listing, page)) + "\n";
+        return watchFor({ title, ask, show }, everyMs, process.stdout.isTTY && !json);
+      }
+      const page = await ask();
+      if (json) printJson(page);
+      else print(shown(listing, page));
+    };
+    await withApi(command, work, { readsFile: listing.readsFile ?? false });
   });
 }
 
@@ -104,31 +107,4 @@ export function shown<Id extends ListCall>(listing: Listing<Id>, page: Calls[Id]
     ...(below === "" ? [] : ["", below]),
     ...(cursor === undefined ? [] : ["", `There are more: add --cursor ${cursor}`]),
   ].join("\n");
-}
-
-/** On a terminal each answer takes the place of the one before; elsewhere they follow each other. */
-async function watchFor(ask: () => Promise<string>, everyMs: number, isJson: boolean): Promise<void> {
-  const ended = new AbortController();
-  const onInterrupt = () => ended.abort();
-  process.once("SIGINT", onInterrupt);
-  const isScreen = process.stdout.isTTY && !isJson;
-  if (isScreen) process.stdout.write("\u001B[?1049h"); // a screen of its own: the terminal is as it was afterwards
-  try {
-    while (!ended.signal.aborted) {
-      const text = await ask();
-      process.stdout.write(isScreen ? `\u001B[H\u001B[J${clipped(text)}` : text);
-      await sleep(everyMs, ended.signal);
-    }
-  } finally {
-    if (isScreen) process.stdout.write("\u001B[?1049l");
-    process.off("SIGINT", onInterrupt);
-  }
-}
-
-/** As many lines as the terminal has, the last of them the time. */
-function clipped(text: string): string {
-  const lines = text.trimEnd().split("\n");
-  const room = Math.max(1, (process.stdout.rows || 24) - 1);
-  const time = `${new Date().toISOString().slice(0, 19)}Z, Ctrl-C ends`;
-  return [...lines.slice(0, room - 1), lines.length > room - 1 ? `… ${time}` : time].join("\n");
 }

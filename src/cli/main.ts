@@ -24,6 +24,7 @@ import { tokenCommand } from "./commands/token.ts";
 import { workCommand } from "./commands/work.ts";
 import { workersCommand } from "./commands/workers.ts";
 import { EXIT } from "./exit.ts";
+import { note } from "./print.ts";
 
 /** The commands as a newcomer meets them. */
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => Command)[]])[] = [
@@ -95,7 +96,7 @@ function report(error: unknown): number {
     // a wrong option's message says already what is expected
     const isUsage = error.code === "invalid_option" || error.code === "invalid_parameter";
     const message = error.message.replaceAll("\n", "\n       ");
-    process.stderr.write(`ukemi: ${message}\n${isUsage ? "" : `       ${error.remedy}\n`}`);
+    note(`ukemi: ${message}${isUsage ? "" : `\n       ${error.remedy}`}`);
     return isUsage ? EXIT.usage : EXIT.failure;
   }
   // commander has printed its own message, or the help that was asked for

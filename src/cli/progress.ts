@@ -1,5 +1,6 @@
 // A bar on standard error that shows how far something has come, how fast it goes, and when it will be done.
 import { showSpan } from "./moment.ts";
+import { clean, cut } from "./width.ts";
 
 const BAR = 24;
 /** Fewer are done before anyone could read it. */
@@ -29,17 +30,18 @@ export function createProgressBar(
   }: { readonly stream?: NodeJS.WriteStream; readonly least?: number } = {},
 ): ProgressBar {
   const startedAt = performance.now();
+  let first: number | undefined; // what was done before does not say how fast it goes now
   let drawnAt = Number.NEGATIVE_INFINITY;
   return {
     show({ done, total }, note = "") {
       const now = performance.now();
+      first ??= done;
       const isLast = done >= total;
       if (!stream.isTTY || total < least || (now - drawnAt < EVERY_MS && !isLast)) return;
       drawnAt = now;
-      const line = barOf({ done, total }, now - startedAt);
-      stream.write(
-        `\r\u001B[K${`${what} ${line}${note === "" ? "" : `  ${note}`}`.slice(0, (stream.columns || 80) - 1)}`,
-      );
+      const bar = barOf({ done, total }, now - startedAt, first);
+      const line = clean(`${what} ${bar}${note === "" ? "" : `  ${note}`}`);
+      stream.write(`\r\u001B[K${cut(line, (stream.columns || 80) - 1)}`);
     },
     end() {
       if (drawnAt > 0) stream.write("\r\u001B[K");
@@ -48,10 +50,10 @@ export function createProgressBar(
 }
 
 /** `████░░░░ 200/500  40 %  120/s  3 s left`. */
-export function barOf({ done, total }: Progress, elapsedMs: number): string {
+export function barOf({ done, total }: Progress, elapsedMs: number, first = 0): string {
   const share = total === 0 ? 1 : Math.min(1, done / total);
   const filled = Math.round(share * BAR);
-  const perSecond = (done / Math.max(1, elapsedMs)) * 1000;
+  const perSecond = ((done - first) / Math.max(1, elapsedMs)) * 1000;
   const rate = perSecond >= 10 || perSecond === 0 ? Math.round(perSecond) : Math.round(perSecond * 10) / 10;
   const left =
     perSecond === 0 || share === 1 ? "" : `  ${showSpan(((total - done) / perSecond) * 1000)} left`;

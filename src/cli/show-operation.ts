@@ -4,6 +4,8 @@ import { sleep } from "../clock.ts";
 import { EXIT } from "./exit.ts";
 import { showAgo, showTime } from "./moment.ts";
 import { createProgressBar } from "./progress.ts";
+import { note } from "./print.ts";
+import { mayPass, untilInterrupted } from "./watch.ts";
 import { clean } from "./width.ts";
 
 const LOOK_MS = 500;
@@ -11,7 +13,7 @@ const LOOK_MS = 500;
 /** The state, loud where a person has to look. */
 export function stateOf({ state, stage, canary }: Operation): string {
   if (state === "stopped") return "STOPPED";
-  return state === "running" && canary && stage !== "all" ? `canary of ${stage}` : state;
+  return state === "running" && canary && stage !== "all" ? `canary: ${stage}` : state;
 }
 
 /** Everything that a person wants to know of it. */
@@ -61,24 +63,32 @@ function endOf({ finished_at, stopped_at, estimated_end_at }: Operation): string
 
 /** Shows how it goes until it ends; Ctrl-C ends the watching, not the operation. */
 export async function watchOperation(api: Client, id: string): Promise<OperationDetail> {
-  const ended = new AbortController();
-  const onInterrupt = () => ended.abort();
-  process.once("SIGINT", onInterrupt);
   let operation = await api.getOperation({ id });
-  const bar = createProgressBar(operation.kind === "replay" ? "replaying" : "dropping", { least: 2 });
+  const bar = createProgressBar(operation.kind === "replay" ? "replaying" : "dropping", { least: 1 });
+  const { signal, release } = untilInterrupted();
+  let fault = "";
   try {
-    while (operation.state === "running" && !ended.signal.aborted) {
+    while (operation.state === "running" && !signal.aborted) {
       const done = Math.round(operation.progress * operation.total);
-      bar.show({ done, total: operation.total }, noteOf(operation));
-      await sleep(LOOK_MS, ended.signal);
-      operation = await api.getOperation({ id });
+      bar.show({ done, total: operation.total }, fault === "" ? noteOf(operation) : fault);
+      await sleep(LOOK_MS, signal);
+      try {
+        operation = await api.getOperation({ id });
+        fault = "";
+      } catch (error) {
+        if (!mayPass(error)) throw error;
+        fault = "no answer, trying again";
+      }
     }
   } finally {
     bar.end();
-    process.off("SIGINT", onInterrupt);
+    release();
   }
-  if (ended.signal.aborted) {
-    process.stderr.write(`It goes on without you: ukemi operations show ${id} --watch\n`);
+  if (signal.aborted && operation.state === "running") {
+    note(
+      "Not stopped: servers and workers go on with it. To see it again, or to go on where none of them runs:\n" +
+        `  ukemi operations show ${id} --watch`,
+    );
   }
   if (operation.state !== "done" || operation.counts.dead > 0) process.exitCode = EXIT.failure;
   return operation;

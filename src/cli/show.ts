@@ -1,7 +1,8 @@
 // Commands that show one thing: an id, words for a person, --json for a script.
 import { Command } from "commander";
 import type { Calls } from "../client/client.ts";
-import { withApi, withTarget } from "./target.ts";
+import { print, printJson } from "./print.ts";
+import { requireOurs, withApi, withTarget } from "./target.ts";
 
 /** The calls that take an id and give a thing. */
 type ShowCall = {
@@ -37,7 +38,9 @@ export function showCommand<Id extends ShowCall>(showing: Showing<Id>): Command 
       },
       { readsFile: showing.readsFile ?? false },
     );
+    requireOurs(thing, "id");
     const { json } = command.opts<{ json?: boolean }>();
-    process.stdout.write(`${json ? JSON.stringify(thing) : showing.describe(thing)}\n`);
+    if (json) printJson(thing);
+    else print(showing.describe(thing));
   });
 }

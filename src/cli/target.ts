@@ -71,6 +71,17 @@ export async function withApi<T>(
   }
 }
 
+/** What answers may be no Ukemi at all, though it speaks JSON. */
+export function requireOurs<T>(answer: T, field: "id" | "items"): T {
+  if (typeof answer === "object" && answer !== null && field in answer) return answer;
+  throw notUkemi("What answers is not Ukemi.");
+}
+
+function notUkemi(message: string, cause?: unknown): UkemiError {
+  const remedy = "Check UKEMI_URL or --url: the server's URL, without /api/v1.";
+  return new UkemiError("server_unreachable", message, { cause, remedy });
+}
+
 /** Makes the steps of operations until the work has ended. */
 async function whileRunning<T>(pool: Pool, work: () => Promise<T>): Promise<T> {
   const ended = new AbortController();
@@ -181,9 +192,7 @@ function asUsage(error: unknown): unknown {
     );
     return new UkemiError("invalid_option", said, { cause: error });
   }
-  if (!Object.hasOwn(catalogue, code)) {
-    return new UkemiError("server_unreachable", message, { cause: error });
-  }
+  if (!Object.hasOwn(catalogue, code)) return notUkemi(message, error);
   const known = new UkemiError(code as ErrorCode, message, { cause: cause ?? error });
   if (code === "unauthorized") {
     const remedy = "Set UKEMI_TOKEN to a token of the server: an admin makes one with ukemi token create.";

@@ -136,12 +136,36 @@ async function send(request: Request, { fetch: given, url }: ClientOptions): Pro
 /** Without a password that the URL may carry. */
 const hostOf = (url: string) => new URL(url).origin;
 
+interface Problem {
+  readonly detail: string;
+  readonly code: string;
+  readonly request_id: string;
+}
+
+/** An answer that breaks off or is no JSON is no answer. */
+async function readWhole<T>({ status }: Response, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) {
+      throw new ApiError("The server's answer broke off.", {
+        status: 0,
+        code: "server_unreachable",
+        cause: error,
+      });
+    }
+    throw new ApiError("The server's answer is not JSON.", { status, code: "not_ukemi", cause: error });
+  }
+}
+
 async function readAnswer(response: Response, asBytes: boolean): Promise<unknown> {
   const type = response.headers.get("content-type") ?? "";
-  if (response.ok && asBytes) return new Uint8Array(await response.arrayBuffer());
-  if (response.ok && type.startsWith("application/json")) return response.json();
+  if (response.ok && asBytes) {
+    return new Uint8Array(await readWhole(response, () => response.arrayBuffer()));
+  }
+  if (response.ok && type.startsWith("application/json")) return readWhole(response, () => response.json());
   const problem = type.startsWith("application/problem+json")
-    ? ((await response.json()) as { detail: string; code: string; request_id: string })
+    ? ((await readWhole(response, () => response.json())) as Problem)
     : undefined;
   throw new ApiError(problem?.detail ?? `The server answered ${response.status}, and not as Ukemi does.`, {
     status: response.status,

@@ -28,8 +28,13 @@ export function bodiesCommand(): Command {
           "data key": key.id,
           made: showTime(key.created_at),
           "opened by": key.wrapped_by,
-          opens: key.opens ? "yes" : "NO: its master key is not among bodyKeys",
+          opens: key.opens ? "yes" : "NO",
         }),
+        table: { cut: ["opened by"], names: ["opened by"] },
+        below: (keys) =>
+          keys.some(({ opens }) => !opens)
+            ? "NO: its master key is not among bodyKeys (UKEMI_BODY_KEYS). Bodies under it cannot be opened."
+            : "",
         empty: "There are no data keys: bodies are stored as they came (set UKEMI_BODY_KEYS to seal them).",
       }),
     )

@@ -1,6 +1,7 @@
 // `ukemi dead replay` and `ukemi dead drop`: with a reason, after a look at what would happen.
 import { Command } from "commander";
 import type { DeadChange, Skip } from "../../client/client.ts";
+import { UkemiError } from "../../errors.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { selectionOf, withSelection } from "../dead-selection.ts";
 import { counted, describeGroups } from "../show-groups.ts";
@@ -34,7 +35,9 @@ export function changeDeadCommand(act: Act, description: string): Command {
       // ids that are not dead are answered for one by one
       const any = count > 0 || ids.length > 0;
       const question = `${act === "replay" ? "Replay" : "Drop"} ${counted(count)}?`;
-      const words = [...describeGroups(act, preview), ...tooMany(act, count)].join("\n");
+      if (count > MOST && !flags.dryRun) throw new UkemiError("invalid_option", tooMany(act, count));
+      const hints = count > MOST ? [tooMany(act, count)] : [];
+      const words = [...describeGroups(act, preview), ...hints].join("\n");
       await changeWithConsent(flags, { preview, words, any, question }, async () => {
         const result = await change({ ...selection, reason });
         const failed = ids.length > 0 && (result.skipped ?? 0) > 0;
@@ -44,12 +47,11 @@ export function changeDeadCommand(act: Act, description: string): Command {
   });
 }
 
-function tooMany(act: Act, count: number): readonly string[] {
-  if (count <= MOST) return [];
+function tooMany(act: Act, count: number): string {
   return [
-    `One commit changes at most ${MOST}: make an operation, which can be watched and stopped.`,
-    `  ukemi operations create --kind ${act} --name … (with the same filter)`,
-  ];
+    `${counted(count)} are meant, and one commit changes at most ${MOST}: make an operation, which can be watched and stopped.`,
+    `  ukemi operations create --kind ${act} --name … --reason … (with the same filter)`,
+  ].join("\n");
 }
 
 function done(act: Act, { changed = 0, skipped = 0, skips = [] }: DeadChange): string {

@@ -27,7 +27,7 @@ export function deadCommand(): Command {
         table: {
           cut: ["handler", "event", "type", "tenant", "error"],
           names: ["handler"],
-          optional: ["type", "death"],
+          optional: ["type", "death", "tenant", "event"],
         },
         empty: "There are no dead letters here.",
       }),
@@ -46,7 +46,7 @@ export function deadCommand(): Command {
           newest: showAgo(group.newest_at),
           sample: `${group.sample_id}: ${group.sample_message ?? ""}`,
         }),
-        table: { cut: ["error", "handler", "sample"], names: ["handler"] },
+        table: { cut: ["error", "handler", "sample"], names: ["handler"], optional: ["oldest"] },
         empty: "There are no dead letters here.",
       }),
     )

@@ -27,7 +27,7 @@ export function eventsCommand(): Command {
         table: {
           cut: ["event", "type", "tenant", "refs", "error"],
           names: ["event"],
-          optional: ["refs", "source", "error"],
+          optional: ["refs", "source", "tenant", "error"],
         },
         empty: "There are no events here.",
       }),

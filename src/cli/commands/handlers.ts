@@ -21,7 +21,7 @@ const LISTING: Listing<"listHandlers"> = {
     dead: String(handler.dead),
     note: noteOf(handler),
   }),
-  table: { cut: ["handler", "wants", "queue"], names: ["handler"] },
+  table: { cut: ["handler", "wants", "queue"], names: ["handler"], optional: ["wants", "queue"] },
   empty: "There are no handlers yet: no worker was ever started.",
   below: (handlers) =>
     handlers.some((handler) => handler.orphaned)

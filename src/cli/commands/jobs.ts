@@ -27,7 +27,7 @@ export function jobsCommand(): Command {
         table: {
           cut: ["handler", "event", "tenant", "error", "queue"],
           names: ["handler"],
-          optional: ["queue", "tenant"],
+          optional: ["queue", "tenant", "event"],
         },
         empty: "There are no jobs here.",
       }),

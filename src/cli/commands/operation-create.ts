@@ -57,10 +57,13 @@ export function createOperationCommand(): Command {
       await changeWithConsent(flags, { preview, words, any: preview.count > 0, question }, async () => {
         const made = await api.createOperation({ ...selection, ...manner, name, reason });
         const result = flags.watch ? await watchOperation(api, made.id) : made;
-        const next = flags.watch
-          ? ""
-          : `\n\nServers and workers run it: ukemi operations show ${made.id} --watch`;
-        return { result, words: describeOperation(result) + next };
+        const words = describeOperation(result);
+        if (flags.watch) return { result, words };
+        return {
+          result,
+          words,
+          next: `Servers and workers run it: ukemi operations show ${made.id} --watch`,
+        };
       });
     };
     await withApi(command, work, { runsOperations: flags.watch === true });

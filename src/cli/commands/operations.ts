@@ -4,6 +4,7 @@ import type { Client, Operation } from "../../client/client.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { withApi, withTarget } from "../target.ts";
 import { listCommand } from "../list.ts";
+import { print, printJson } from "../print.ts";
 import { showAgo, showTime } from "../moment.ts";
 import { describeOperation, stateOf, watchOperation } from "../show-operation.ts";
 import { createOperationCommand } from "./operation-create.ts";
@@ -23,12 +24,12 @@ export function operationsCommand(): Command {
           name: operation.name,
           state: stateOf(operation),
           progress: `${Math.floor(operation.progress * 100)} %`,
+          died: String(operation.counts.dead),
           items: String(operation.total),
-          "died again": String(operation.counts.dead),
           by: operation.actor,
           end: endOf(operation),
         }),
-        table: { cut: ["name", "by"], optional: ["by", "end", "made", "items"] },
+        table: { cut: ["name", "by"], optional: ["by", "end", "made", "items", "kind"] },
         empty: "There are no operations.",
       }),
       { isDefault: true },
@@ -61,7 +62,8 @@ function showCommand(): Command {
     const { watch, json } = command.opts<{ watch?: boolean; json?: boolean }>();
     const work = async (api: Client) => {
       const operation = watch ? await watchOperation(api, id) : await api.getOperation({ id });
-      process.stdout.write(`${json ? JSON.stringify(operation) : describeOperation(operation)}\n`);
+      if (json) printJson(operation);
+      else print(describeOperation(operation));
     };
     await withApi(command, work, { runsOperations: watch === true });
   });

@@ -16,18 +16,22 @@ const LISTING: Listing<"listQueues"> = {
   description: "List the queues with what waits in them.",
   row: (queue, queues) => ({
     queue: queue.name,
-    paused: queue.paused ? "PAUSED" : "",
     ready: String(queue.ready),
     scheduled: String(queue.scheduled),
     waiting: String(queue.waiting),
     running: String(queue.running),
     dead: String(queue.dead),
     oldest: queue.oldest_ready_seconds === null ? "" : showSpan(queue.oldest_ready_seconds * 1000),
-    ...(queues.some(({ paused }) => paused) ? { reason: queue.paused ? (queue.reason ?? "") : "" } : {}),
+    ...(queues.some(({ paused }) => paused) ? { paused: pausedOf(queue) } : {}),
   }),
-  table: { cut: ["queue", "reason"] },
+  table: { cut: ["queue", "paused"], names: ["queue"], optional: ["waiting", "scheduled"] },
   empty: "There are no queues yet: no handler was ever registered.",
 };
+
+function pausedOf({ paused, reason }: Queue): string {
+  if (!paused) return "";
+  return reason === null ? "PAUSED" : `PAUSED: ${reason}`;
+}
 
 export function queuesCommand(): Command {
   return new Command("queues")

@@ -40,17 +40,18 @@ export function rejectionsCommand(): Command {
 
 function describe(rejection: RejectionDetail): string {
   const headers = Object.entries(rejection.headers).map(([name, value]) => `  ${name}: ${textOf(value)}`);
-  return [
+  const facts = [
     `refused    ${showTime(new Date(rejection.received_at))}, ${rejection.reason}`,
     `source     ${rejection.source}`,
     `diagnosis  ${rejection.diagnosis}`,
     `address    ${rejection.address ?? "unknown"}`,
     `request    ${rejection.request_id}`,
     "headers",
-    ...headers.map(clean),
+    ...headers,
     `body       ${rejection.body_bytes} bytes, of which the beginning is kept:`,
-    clean(rejection.body_sample),
-  ].join("\n");
+    rejection.body_sample,
+  ];
+  return facts.map(clean).join("\n");
 }
 
 const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

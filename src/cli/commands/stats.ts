@@ -2,9 +2,9 @@
 import { Command } from "commander";
 import type { Calls, HourCount } from "../../client/client.ts";
 import { listCommand } from "../list.ts";
-import { showAgo, showTime } from "../moment.ts";
+import { showAgo, showSpan, showTime } from "../moment.ts";
 
-const BAR = 20;
+const BAR = 10;
 
 export function statsCommand(): Command {
   return new Command("stats")
@@ -65,7 +65,8 @@ export function statsCommand(): Command {
           kind: anomaly.kind,
           received: String(anomaly.received),
           usual: `${Math.round(anomaly.expected_low)} to ${Math.round(anomaly.expected_high)}`,
-          until: anomaly.ended_at === null ? "it lasts" : showTime(anomaly.ended_at).slice(0, 16),
+          lasted:
+            anomaly.ended_at === null ? "it lasts" : showSpan(msBetween(anomaly.hour, anomaly.ended_at)),
         }),
         table: { cut: ["source", "type"], optional: ["source"] },
         empty: "Nothing unusual was noticed.",
@@ -81,6 +82,8 @@ function countedOf({ counted_until: until, hours_to_count: hours }: Counted): st
 }
 
 type Counted = Pick<Calls["countTypes"]["output"], "counted_until" | "hours_to_count">;
+
+const msBetween = (from: string, until: string) => new Date(until).getTime() - new Date(from).getTime();
 
 /** How the hour compares with the busiest of its type. */
 function barOf({ source, type, received }: HourCount, hours: readonly HourCount[]): string {

@@ -3,7 +3,8 @@ import { Command, Option } from "commander";
 import type { MadeToken } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
 import { listCommand } from "../list.ts";
-import { readSpan, showAgo, showTime } from "../moment.ts";
+import { note, print, printJson } from "../print.ts";
+import { readSpan, showAgo, showSpan } from "../moment.ts";
 import { withApi, withTarget } from "../target.ts";
 
 interface TokenFlags {
@@ -24,17 +25,19 @@ export function tokenCommand(): Command {
         name: "list",
         call: "listTokens",
         description: "List the tokens, newest first. Secrets are not stored and cannot be shown.",
-        row: (token) => ({
+        row: (token, tokens) => ({
           id: token.id,
           token: `${token.hint}…`,
           name: token.name,
           scope: token.scope,
-          tenants: token.tenants?.join(", ") ?? "all",
           state: stateOf(token),
+          ...(tokens.some(({ tenants }) => tenants !== null)
+            ? { tenants: token.tenants?.join(", ") ?? "all" }
+            : {}),
           used: token.last_used_at === null ? "never" : showAgo(token.last_used_at),
           "made by": token.created_by,
         }),
-        table: { cut: ["name", "tenants", "made by"], optional: ["made by", "token"] },
+        table: { cut: ["name", "tenants", "made by"], optional: ["made by", "token", "used", "tenants"] },
         empty: "There are no tokens: the API answers callers on the server's own machine only.",
       }),
       { isDefault: true },
@@ -47,7 +50,7 @@ export function tokenCommand(): Command {
 function stateOf({ active, revoked_at, expires_at }: Omit<MadeToken, "secret">): string {
   if (revoked_at !== null) return "revoked";
   if (!active) return "expired";
-  return expires_at === null ? "active" : `until ${showTime(new Date(expires_at))}`;
+  return expires_at === null ? "active" : `${showSpan(new Date(expires_at).getTime() - Date.now())} left`;
 }
 
 const REASON = "Why: kept in the audit with your name. Needed.";
@@ -82,7 +85,7 @@ function createCommand(): Command {
         reason: reasonOf(flags),
       }),
     );
-    print(token, flags);
+    printToken(token, flags);
   });
 }
 
@@ -99,7 +102,7 @@ function rotateCommand(): Command {
     const token = await withApi(command, (api) =>
       api.rotateToken({ id, overlap_seconds: overlap, reason: reasonOf(flags) }),
     );
-    print(token, flags);
+    printToken(token, flags);
   });
 }
 
@@ -112,7 +115,8 @@ function revokeCommand(): Command {
   return withTarget(command).action(async (id: string) => {
     const flags = command.opts<TokenFlags>();
     const result = await withApi(command, (api) => api.revokeToken({ id, reason: reasonOf(flags) }));
-    process.stdout.write(`${flags.json ? JSON.stringify(result) : `Revoked ${id}.`}\n`);
+    if (flags.json) printJson(result);
+    else print(`Revoked ${id}.`);
   });
 }
 
@@ -122,21 +126,25 @@ function reasonOf({ reason }: TokenFlags): string {
 }
 
 /** The secret alone on standard output, so that a script can take it; what a person should know beside it. */
-function print(token: MadeToken, { json }: TokenFlags): void {
-  if (token.secret === null) {
-    throw new UkemiError(
-      "internal",
-      `The token ${token.id} was made, and the answer with its secret was lost.`,
-      {
-        remedy: `Run ukemi token revoke ${token.id} --reason "its secret was lost", and make another.`,
-      },
-    );
-  }
-  if (json) return void process.stdout.write(`${JSON.stringify(token)}\n`);
+function printToken(token: MadeToken, { json }: TokenFlags): void {
+  if (token.secret === null) throw lost(token);
+  if (json) return printJson(token);
   const tenants = token.tenants === null ? "all tenants" : `tenants ${token.tenants.join(", ")}`;
-  process.stderr.write(
+  note(
     `Token ${token.id} (${token.name}): scope ${token.scope}, ${tenants}, ${stateOf(token)}.\n` +
-      "This is its secret. It is shown this once; set it as UKEMI_TOKEN:\n",
+      "This is its secret. It is shown this once; set it as UKEMI_TOKEN:",
   );
-  process.stdout.write(`${token.secret}\n`);
+  print(token.secret);
+}
+
+/** The answer was lost and asked for again, and a secret is told once. */
+function lost({ id }: MadeToken): UkemiError {
+  const remedy = `End it with ukemi token revoke ${id}, and make another.`;
+  return new UkemiError(
+    "server_unreachable",
+    `The token ${id} was made, and its secret was lost on the way.`,
+    {
+      remedy,
+    },
+  );
 }
