@@ -142,8 +142,8 @@ async function pruneFor(pool: Pool, sender: SenderOptions) {
   await pool.query("update ukemi.retention set due_at = null");
   const answer = await prune(
     pool,
-    { id: randomUUID(), actor: "bench", role: "system", reason: "to see what it costs" },
-    { limits: DEFAULTS, onlyDue: true },
+    { id: randomUUID(), actor: "bench", role: "system", reason: "to see what it costs", limits: DEFAULTS },
+    { onlyDue: true },
     { signal: AbortSignal.timeout(PRUNE_MS) },
   );
   const took = (performance.now() - startedAt) / 1000;
