@@ -16,6 +16,10 @@ create table ukemi.retention (
   actor text,
   role text,
   reason text,
+  -- the limits it goes by
+  body_days integer,
+  attempt_days integer,
+  job_days integer,
   -- jobs and attempts up to these ids have been looked at
   jobs_after bigint not null default 0,
   attempts_after bigint not null default 0,
@@ -29,3 +33,12 @@ create table ukemi.retention (
   constraint retention_holder check ((holder is null) = (held_until is null))
 );
 insert into ukemi.retention default values;
+
+-- The limits that processes have, and when one that has them was last heard of: the longest among them count, 0 is for ever.
+create table ukemi.retention_limits (
+  body_days integer not null,
+  attempt_days integer not null,
+  job_days integer not null,
+  seen_at timestamptz not null,
+  primary key (body_days, attempt_days, job_days)
+);

@@ -503,6 +503,7 @@ export interface RetentionPreview {
   readonly body_days: number;
   readonly attempt_days: number;
   readonly job_days: number;
+  readonly longer_elsewhere: readonly string[];
   readonly months: readonly RetentionMonth[];
   readonly stray_bodies: Count;
   readonly jobs: Count;

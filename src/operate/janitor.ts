@@ -33,7 +33,7 @@ export function createJanitor({ open, limits, alert, metrics, tell }: JanitorOpt
   const rounds: readonly Round[] = [
     operations,
     createStatisticsRound({ alert, noticed: metrics.anomaly }),
-    createRetentionRound(limits, (pruned) => tell("info", "pruned what is old", { ...pruned })),
+    createRetentionRound(limits, tell),
     FORGETTING,
   ].map((round) => withFaultsCounted(round, metrics));
   const ended = new AbortController();

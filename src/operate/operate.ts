@@ -1,5 +1,6 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
 import { readWithin, type Pool } from "../storage/postgres.ts";
+import type { LimitName } from "../storage/retention-limits.ts";
 import type { RetentionLimits } from "../storage/retention.ts";
 import { createBodies, type Bodies } from "./bodies.ts";
 import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
@@ -52,13 +53,15 @@ export interface OperateOptions {
   readonly onOperation?: () => void;
   /** How long things are kept. Without it nothing is pruned. */
   readonly limits?: RetentionLimits;
+  /** Limits that a person has named: they hold as they are, also where another process keeps longer. @default none */
+  readonly namedLimits?: readonly LimitName[];
 }
 
 const READ_TIMEOUT_MS = 5000;
 
 /** Makes an operator's hands. Nothing is opened until they are used. */
 export function createOperate(options: OperateOptions): Operate {
-  const { open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys, onOperation, limits } = options;
+  const { open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys, onOperation, limits, namedLimits } = options;
   const read: Read = async (work) => {
     const surrounding = surroundingClient();
     return surrounding ? work(surrounding) : readWithin(await open(), readTimeoutMs, work);
@@ -77,6 +80,6 @@ export function createOperate(options: OperateOptions): Operate {
     bodies,
     operations: createOperations({ open, read, wake: onOperation }),
     statistics: createStatistics(read),
-    retention: createRetention(open, read, limits),
+    retention: createRetention(open, read, { limits, named: namedLimits }),
   };
 }

@@ -78,7 +78,7 @@ const DEFAULT_PARTITION = "event_bodies_default";
 export async function prune(
   pool: Pool,
   run: Run,
-  { limits, onlyDue }: { readonly limits: RetentionLimits; readonly onlyDue: boolean },
+  { onlyDue }: { readonly onlyDue: boolean },
   options: PruneOptions = {},
 ): Promise<Taken & ({ readonly taken: false } | { readonly taken: true; readonly result: PruneResult })> {
   const taken = await inTransaction(pool, (client) => takeRetention(client, run, onlyDue));
@@ -93,7 +93,7 @@ export async function prune(
     crashPoint("retention.before_audit");
     return inTransaction(pool, (client) => endRetention(client, run, againMs));
   };
-  const pruning = { pool, run, limits, signal, onProgress: options.onProgress ?? (() => {}) };
+  const pruning = { pool, run, limits: run.limits, signal, onProgress: options.onProgress ?? (() => {}) };
   try {
     // bodies first: they give back the most, in the least time; one who may not drop a month still removes rows
     const [bodiesPruned] = await Promise.allSettled([pruneBodies(pruning)]);

@@ -2,6 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { UkemiError } from "../errors.ts";
 import type { Pool } from "../storage/postgres.ts";
+import type { Tell } from "../storage/news.ts";
+import { agreeLimits, noteLimits, type AgreedLimits, type LimitName } from "../storage/retention-limits.ts";
 import { previewRetention, type RetentionPreview } from "../storage/retention-preview.ts";
 import type { RetentionLimits, Run } from "../storage/retention.ts";
 import type { Read } from "./dead.ts";
@@ -12,29 +14,55 @@ import type { Round } from "./rounds.ts";
 /**
  * What can be done about old things. What goes: bodies and headers of events by month, attempts, finished jobs with their
  * payloads and dedupe keys (so that a task may be asked for again under the same key), and workers that ended long ago.
- * What stays for ever: events, refs, outcomes, the audit. What is unfinished or dead is never touched.
+ * What stays for ever: events, refs, outcomes, the audit. What is unfinished or dead is never touched. Of the limits of all
+ * processes that run on the store, the longest count.
  */
 export interface Retention {
   /** What pruning would remove now; large numbers are estimates, and say so. */
-  preview(): Promise<RetentionPreview>;
+  preview(): Promise<AgreedPreview>;
   /** Removes it, gently. Refused with `contended` where another process prunes already. */
   prune(mandate: Mandate, options?: PruneOptions): Promise<PruneResult>;
+}
+
+/** What pruning would remove now, by the limits that count. */
+export interface AgreedPreview extends RetentionPreview {
+  /** Those of the limits that another process has longer than this one, such as `body_days`. */
+  readonly longer_elsewhere: readonly string[];
+}
+
+const LISTED: Readonly<Record<LimitName, string>> = {
+  bodyDays: "body_days",
+  attemptDays: "attempt_days",
+  jobDays: "job_days",
+};
+
+/** The limits of this process, and which of them a person has named: those hold as they are. */
+export interface OwnLimits {
+  readonly limits: RetentionLimits | undefined;
+  readonly named?: readonly LimitName[] | undefined;
 }
 
 export function createRetention(
   open: () => Promise<Pool>,
   read: Read,
-  limits: RetentionLimits | undefined,
+  { limits: own, named }: OwnLimits,
 ): Retention {
   return {
     preview: async () => {
-      const known = required(limits);
-      return read((client) => previewRetention(client, known));
+      const known = required(own);
+      return read(async (client) => {
+        const { limits, longer } = await agreeLimits(client, known, named);
+        const preview = await previewRetention(client, limits);
+        return { ...preview, longer_elsewhere: longer.map((name) => LISTED[name]) };
+      });
     },
     async prune(mandate, options) {
-      const known = required(limits);
-      const run: Run = { id: randomUUID(), role: "operator", ...readMandate(mandate) };
-      const answer = await prune(await open(), run, { limits: known, onlyDue: false }, options);
+      const known = required(own);
+      const who = readMandate(mandate);
+      const pool = await open();
+      const { limits } = await agreeLimits(pool, known, named);
+      const run: Run = { id: randomUUID(), role: "operator", ...who, limits };
+      const answer = await prune(pool, run, { onlyDue: false }, options);
       if (!answer.taken) throw busy(answer.actor);
       return answer.result;
     },
@@ -57,32 +85,54 @@ function busy(actor: string): UkemiError {
 const FIRST_MS = 60_000;
 const BUSY_MS = 60_000;
 
-/** Prunes about once an hour, in one of the processes that run; tells of what it did where it did something. */
-export function createRetentionRound(
-  limits: RetentionLimits,
-  onPruned: (result: PruneResult) => void = () => {},
-): Round {
+/**
+ * Prunes about once an hour, in one of the processes that run; tells of what it did where it did something. Each time it
+ * comes round it says which limits it has, from the start on: whoever prunes goes by the longest.
+ */
+export function createRetentionRound(own: RetentionLimits, tell: Tell = () => {}): Round {
   let started = false;
+  let told = "";
+  const tellOnce = (agreed: AgreedLimits) => {
+    const words = heldBack(own, agreed);
+    if (words !== "" && words !== told) {
+      tell("warn", "another process keeps things longer, so they are kept here too", { held_back: words });
+    }
+    told = words;
+  };
   return {
     name: "pruning",
     async run(duties, ended) {
+      await noteLimits(duties, own);
       if (!started) {
         started = true;
         return FIRST_MS * (1 + Math.random());
       }
+      const agreed = await agreeLimits(duties, own);
+      tellOnce(agreed);
+      const { limits } = agreed;
       const run: Run = {
         id: randomUUID(),
         actor: "system:retention",
         role: "system",
         reason: `bodyDays ${limits.bodyDays}, attemptDays ${limits.attemptDays}, jobDays ${limits.jobDays}`,
+        limits,
       };
-      const answer = await prune(duties, run, { limits, onlyDue: true }, { signal: ended });
+      const answer = await prune(duties, run, { onlyDue: true }, { signal: ended });
       if (!answer.taken) {
         return answer.busy ? BUSY_MS : Math.min(EVERY_MS, answer.againMs + BUSY_MS * Math.random());
       }
+      await noteLimits(duties, own); // a first run may take days
       const { jobs, attempts, bodies, workers, held_up } = answer.result;
-      if (jobs + attempts + bodies + workers + held_up.length > 0) onPruned(answer.result);
+      if (jobs + attempts + bodies + workers + held_up.length > 0) {
+        tell("info", "pruned what is old", { ...answer.result });
+      }
       return held_up.length > 0 ? AFTER_HELD_UP_MS : EVERY_MS;
     },
   };
+}
+
+/** Such as `bodyDays 90 gives way to 0 (for ever)`; nothing where no other process keeps longer. */
+function heldBack(own: RetentionLimits, { limits, longer }: AgreedLimits): string {
+  const days = (count: number) => (count === 0 ? "0 (for ever)" : String(count));
+  return longer.map((name) => `${name} ${own[name]} gives way to ${days(limits[name])}`).join(", ");
 }

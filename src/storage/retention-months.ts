@@ -277,7 +277,7 @@ begin
     convert_from(decode('${hex(run.actor)}', 'hex'), 'UTF8'), '${run.role}', 'retention.pruned', '${table}',
     jsonb_build_object(
       'reason', convert_from(decode('${hex(run.reason)}', 'hex'), 'UTF8'), 'month', '${month.month}',
-      'bodies', ${bodies} - stay, 'kept', stay, 'bytes', ${bytes}
+      'bodies', ${bodies} - stay, 'kept', stay, 'bytes', ${bytes}, 'body_days', ${run.limits.bodyDays}
     )
   );
   perform set_config('ukemi.kept', stay::text, true);

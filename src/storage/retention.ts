@@ -15,6 +15,8 @@ export interface Run {
   readonly actor: string;
   readonly role: "operator" | "system";
   readonly reason: string;
+  /** What it goes by; the audit has them. */
+  readonly limits: RetentionLimits;
 }
 
 /** Removed in many small commits, by what it was. */
@@ -43,7 +45,8 @@ export const HELD_MS = 30_000;
 const AUDIT = (from: string) => `
   insert into ukemi.audit_log (actor, role, action, target, details)
   select r.actor, r.role, 'retention.pruned', 'rows',
-    jsonb_build_object('reason', r.reason, 'jobs', r.jobs, 'attempts', r.attempts, 'bodies', r.bodies, 'workers', r.workers)
+    jsonb_build_object('reason', r.reason, 'jobs', r.jobs, 'attempts', r.attempts, 'bodies', r.bodies, 'workers', r.workers,
+      'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days)
   from ${from} r
   where r.jobs + r.attempts + r.bodies + r.workers > 0`;
 
@@ -55,6 +58,7 @@ taken as (
   update ukemi.retention r
   set holder = $1::uuid, held_until = ukemi.now() + ${HELD_MS} * interval '1 ms', started_at = ukemi.now(),
     actor = $2::text, role = $3::text, reason = $4::text,
+    body_days = $6::int, attempt_days = $7::int, job_days = $8::int,
     jobs = 0, attempts = 0, bodies = 0, workers = 0,
     -- from the first id at least once a day, and whenever a person asks
     jobs_after = case when again.all then 0 else r.jobs_after end,
@@ -80,6 +84,7 @@ left join taken on true`;
 
 /** Asks to be the one that prunes; with `onlyDue`, only where it is time. The commit decides among many that ask. */
 export async function takeRetention(client: Queryable, run: Run, onlyDue: boolean): Promise<Taken> {
+  const { bodyDays, attemptDays, jobDays } = run.limits;
   const { rows } = await client.query<{
     jobs: string | null;
     attempts: string | null;
@@ -87,7 +92,7 @@ export async function takeRetention(client: Queryable, run: Run, onlyDue: boolea
     actor: string;
     held_ms: number | null;
     due_ms: number | null;
-  }>(TAKE, [run.id, run.actor, run.role, run.reason, onlyDue]);
+  }>(TAKE, [run.id, run.actor, run.role, run.reason, onlyDue, bodyDays, attemptDays, jobDays]);
   const row = rows[0]!;
   if (row.jobs !== null && row.attempts !== null) {
     return { taken: true, positions: { jobs: row.jobs, attempts: row.attempts } };

@@ -9,12 +9,18 @@ import { takeRetention } from "../../src/storage/retention.ts";
 import { routeBatch } from "../../src/storage/route.ts";
 import { createDatabase } from "../support/database.ts";
 import { HANDLER, makeDead, MANDATE, operateOn, register } from "../support/dead.ts";
-import { addFinished, bodiesOf, finishJobs, letPass, retentionOn } from "../support/retention.ts";
+import { addFinished, bodiesOf, finishJobs, letPass, LIMITS, retentionOn } from "../support/retention.ts";
 import { poolerProgram, startPooler } from "../support/pgbouncer.ts";
 import { until } from "../support/until.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
 
-const RUN = { id: randomUUID(), actor: "system:retention", role: "system" as const, reason: "test" };
+const RUN = {
+  id: randomUUID(),
+  actor: "system:retention",
+  role: "system" as const,
+  reason: "test",
+  limits: LIMITS,
+};
 
 function morePool(url: string): Pool {
   const pool = openPool(url, { max: 8, name: "test more" });

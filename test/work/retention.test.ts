@@ -209,7 +209,13 @@ test("lets one process prune at a time; the second says who does, and ten proces
   await storeElsewhere(url, ["evt_1"]);
   await finishJobs(pool);
   await letPass(pool, 200);
-  const run = { id: randomUUID(), actor: "cli:joe", role: "operator" as const, reason: "space" };
+  const run = {
+    id: randomUUID(),
+    actor: "cli:joe",
+    role: "operator" as const,
+    reason: "space",
+    limits: LIMITS,
+  };
   expect(await takeRetention(pool, run, false)).toMatchObject({ taken: true });
   await expect(retentionOn(pool).prune(MANDATE)).rejects.toMatchObject({
     code: "contended",
@@ -239,7 +245,13 @@ test("refuses the step of a run that another has replaced, and audits what the d
      select 'q', 'task', 't', 'done', 4, 'quick', ukemi.now(), ukemi.now(), ukemi.now() from generate_series(1, 20000)`,
   );
   await letPass(pool, 31);
-  const other = { id: randomUUID(), actor: "cli:joe", role: "operator" as const, reason: "space" };
+  const other = {
+    id: randomUUID(),
+    actor: "cli:joe",
+    role: "operator" as const,
+    reason: "space",
+    limits: LIMITS,
+  };
   let takeover: Promise<{ taken: boolean }> | undefined;
   const replaced = retentionOn(pool).prune(MANDATE, {
     onProgress() {

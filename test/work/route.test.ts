@@ -140,7 +140,7 @@ test("takes only events of the given time, type and handler, and never skipped o
   expect((await readJobs(pool)).map((job) => job.handler)).toEqual(["all", "all", "all"]);
   expect(await readOutcomes(pool)).toMatchObject({ evt_1: "pending", evt_skipped: "skipped" });
   await expect(events.route({ since: SINCE, handler: "nobody" }, MANDATE)).rejects.toMatchObject({
-    code: "not_found",
+    code: "invalid_parameter",
   });
   await expect(events.route({ since: SINCE }, { actor: "a", reason: "" })).rejects.toMatchObject({
     code: "invalid_parameter",

@@ -98,7 +98,9 @@ const ACTS = {
   },
   async retry(pool: Pool) {
     for (const job of await claim(pool, 1)) {
-      await settleFailed(pool, job, { next: "retry", delayMs: 0, error: ERROR }, TRY);
+      const isLast = job.attempt + 1 >= job.maxAttempts;
+      const death = { next: "die", death: "exhausted", error: ERROR } as const;
+      await settleFailed(pool, job, isLast ? death : { next: "retry", delayMs: 0, error: ERROR }, TRY);
     }
     await pool.query("update ukemi.jobs set state = 'ready' where state = 'scheduled'");
   },

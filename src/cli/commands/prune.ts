@@ -2,9 +2,16 @@
 import { Command } from "commander";
 import { createOperate } from "../../operate/operate.ts";
 import type { PruneResult } from "../../operate/prune.ts";
+<<<<<<< HEAD
 import type { Settings } from "../../options.ts";
 import type { Pool } from "../../storage/postgres.ts";
 import type { RetentionPreview } from "../../storage/retention-preview.ts";
+=======
+import type { AgreedPreview } from "../../operate/retention.ts";
+import type { Settings } from "../../options.ts";
+import type { Pool } from "../../storage/postgres.ts";
+import { LIMIT_NAMES } from "../../storage/retention-limits.ts";
+>>>>>>> 6cfbd42629fef44677d9494df25f84f72f698de9
 import {
   changeWithConsent,
   reasonOf,
@@ -13,6 +20,7 @@ import {
   type ChangeFlags,
 } from "../consent.ts";
 import { createProgressBar } from "../progress.ts";
+import { flagsOf } from "../settings.ts";
 import { table } from "../table.ts";
 import { actor, withStore, withStoreFlags } from "../target.ts";
 
@@ -21,13 +29,15 @@ export function pruneCommand(): Command {
     "Let go of old bodies, attempts and finished jobs; what is unfinished or dead stays.",
   );
   withChangeFlags(command);
-  return withStoreFlags(command, ["bodyDays", "attemptDays", "jobDays"]).action(async () => {
+  return withStoreFlags(command, LIMIT_NAMES).action(async () => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
     const work = async (pool: Pool, limits: Settings) => {
       const { retention } = createOperate({
         open: () => Promise.resolve(pool),
         limits,
+        // who names a limit means it
+        namedLimits: LIMIT_NAMES.filter((name) => flagsOf(command)[name] !== undefined),
         readTimeoutMs: 60_000,
       });
       const preview = await retention.preview();
@@ -56,15 +66,15 @@ export function pruneCommand(): Command {
   });
 }
 
-const countOf = ({ months, stray_bodies, jobs, attempts, workers }: RetentionPreview) =>
+const countOf = ({ months, stray_bodies, jobs, attempts, workers }: AgreedPreview) =>
   months.length + stray_bodies.count + jobs.count + attempts.count + workers.count;
 
 const about = ({ count, exact }: { readonly count: number; readonly exact: boolean }) =>
   exact ? String(count) : `about ${count}`;
 
-function previewed(preview: RetentionPreview): string {
+function previewed(preview: AgreedPreview): string {
   const { months, jobs, attempts, workers, stray_bodies: stray } = preview;
-  const limits = `Kept: bodies ${days(preview.body_days)}, attempts ${days(preview.attempt_days)}, finished jobs ${days(preview.job_days)}.`;
+  const limits = kept(preview);
   if (countOf(preview) === 0) return `${limits}\nNothing is old enough to go.`;
   const rows = months.map((month) => ({
     month: month.month,
@@ -77,6 +87,17 @@ function previewed(preview: RetentionPreview): string {
     ...(rows.length === 0 ? [] : [table(rows, { width: process.stdout.columns })]),
     `Would go: ${about(jobs)} finished jobs, ${about(attempts)} attempts, ${about(workers)} ended workers, ${about(stray)} stray bodies.`,
   ].join("\n");
+}
+
+function kept({ body_days, attempt_days, job_days, longer_elsewhere: longer }: AgreedPreview): string {
+  const limit = (name: string, count: number) =>
+    days(count) + (longer.includes(name) ? ", as another process has it" : "");
+  const parts = [
+    `bodies ${limit("body_days", body_days)}`,
+    `attempts ${limit("attempt_days", attempt_days)}`,
+    `finished jobs ${limit("job_days", job_days)}`,
+  ];
+  return `Kept: ${parts.join(longer.length > 0 ? "; " : ", ")}.`;
 }
 
 const days = (count: number) => (count === 0 ? "for ever" : `${count} days`);

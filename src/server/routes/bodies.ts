@@ -13,6 +13,9 @@ const RetentionPreview = thing("RetentionPreview", {
   body_days: Type.Integer({ description: "0: for ever." }),
   attempt_days: Type.Integer(),
   job_days: Type.Integer(),
+  longer_elsewhere: Many(
+    text("A limit that another process has longer than this server, such as body_days."),
+  ),
   months: Many(
     thing("RetentionMonth", {
       month: Type.String(),
