@@ -143,13 +143,14 @@ async function pruneFor(pool: Pool, sender: SenderOptions) {
   await pool.query("update ukemi.retention set due_at = null");
   const answer = await prune(
     pool,
-<<<<<<< HEAD
-    { id: randomUUID(), actor: "bench", role: "system", reason: "to see what it costs" },
-    { limits: { ...DEFAULTS, bodyDays: Number(values["body-days"]) }, onlyDue: true },
-=======
-    { id: randomUUID(), actor: "bench", role: "system", reason: "to see what it costs", limits: DEFAULTS },
+    {
+      id: randomUUID(),
+      actor: "bench",
+      role: "system",
+      reason: "to see what it costs",
+      limits: { ...DEFAULTS, bodyDays: Number(values["body-days"]) },
+    },
     { onlyDue: true },
->>>>>>> 6cfbd42629fef44677d9494df25f84f72f698de9
     { signal: AbortSignal.timeout(PRUNE_MS) },
   );
   const took = (performance.now() - startedAt) / 1000;

@@ -1,7 +1,7 @@
 // Tables fit the terminal, and nothing from elsewhere can play tricks with it.
 import { expect, test } from "vitest";
 import { table } from "./table.ts";
-import { widthOf } from "./width.ts";
+import { fold, widthOf } from "./width.ts";
 
 test("lines up columns under their names", () => {
   expect(
@@ -40,8 +40,8 @@ test("counts characters that take two columns, and those that take none", () => 
 });
 
 test("lets no control character through", () => {
-  const shown = table([{ error: "red \u001B[31m, up \u001B[A\u0007, over\rwritten\nand \u202Eback" }]);
-  expect(shown.split("\n")[1]).toBe("red , up  , over written and  back");
+  const shown = table([{ error: "red \u001B[31m, up \u001B[A, bell \u0007, over\rwritten\nand \u202Eback" }]);
+  expect(shown.split("\n")[1]).toBe("red , up , bell  , over written and  back");
 });
 
 test("leaves out columns that can be missed where the others could not be read", () => {
@@ -50,4 +50,10 @@ test("leaves out columns that can be missed where the others could not be read",
   expect(table(rows, { ...options, width: 40 })).toMatch(/^id {2}death +error\n/);
   expect(table(rows, { ...options, width: 30 })).toMatch(/^id {2}error\n/);
   expect(table(rows, options)).toMatch(/^id {2}death +error\n/);
+});
+
+test("folds text below the label that introduces it, and breaks words that are too wide", () => {
+  expect(fold("error      one two three", 18)).toBe("error      one two\n           three");
+  expect(fold("  at 支払い支払い", 9)).toBe("  at\n  支払い\n  支払い");
+  expect(fold("as it is \u001B[31m", 80)).toBe("as it is");
 });

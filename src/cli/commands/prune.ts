@@ -2,16 +2,10 @@
 import { Command } from "commander";
 import { createOperate } from "../../operate/operate.ts";
 import type { PruneResult } from "../../operate/prune.ts";
-<<<<<<< HEAD
-import type { Settings } from "../../options.ts";
-import type { Pool } from "../../storage/postgres.ts";
-import type { RetentionPreview } from "../../storage/retention-preview.ts";
-=======
 import type { AgreedPreview } from "../../operate/retention.ts";
 import type { Settings } from "../../options.ts";
 import type { Pool } from "../../storage/postgres.ts";
 import { LIMIT_NAMES } from "../../storage/retention-limits.ts";
->>>>>>> 6cfbd42629fef44677d9494df25f84f72f698de9
 import {
   changeWithConsent,
   reasonOf,
