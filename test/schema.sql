@@ -188,6 +188,9 @@ column rejections.request_id text not null
 column rejections.headers text not null
 column rejections.body_bytes integer not null
 column retention.one boolean not null default true
+column retention.attempt_days integer
+column retention.job_days integer
+column retention.jobs_after bigint not null default 0
 column retention.attempts_after bigint not null default 0
 column retention.walked_at timestamp with time zone
 column retention.jobs bigint not null default 0
@@ -201,7 +204,11 @@ column retention.started_at timestamp with time zone
 column retention.actor text
 column retention.role text
 column retention.reason text
-column retention.jobs_after bigint not null default 0
+column retention.body_days integer
+column retention_limits.body_days integer not null
+column retention_limits.attempt_days integer not null
+column retention_limits.job_days integer not null
+column retention_limits.seen_at timestamp with time zone not null
 column stale_hours.hour timestamp with time zone not null
 column subscriptions.name text not null
 column subscriptions.registered_at timestamp with time zone not null default ukemi.now()
@@ -295,6 +302,7 @@ constraint rejections.rejections_pkey PRIMARY KEY (id)
 constraint retention.retention_holder CHECK (((holder IS NULL) = (held_until IS NULL)))
 constraint retention.retention_one_check CHECK (one)
 constraint retention.retention_pkey PRIMARY KEY (one)
+constraint retention_limits.retention_limits_pkey PRIMARY KEY (body_days, attempt_days, job_days)
 constraint stale_hours.stale_hours_pkey PRIMARY KEY (hour)
 constraint subscriptions.subscriptions_max_attempts_check CHECK ((max_attempts > 0))
 constraint subscriptions.subscriptions_pkey PRIMARY KEY (name)
@@ -365,6 +373,7 @@ CREATE UNIQUE INDEX operations_pkey ON ukemi.operations USING btree (id)
 CREATE UNIQUE INDEX queues_pkey ON ukemi.queues USING btree (name)
 CREATE UNIQUE INDEX rejections_pkey ON ukemi.rejections USING btree (id)
 CREATE UNIQUE INDEX retention_pkey ON ukemi.retention USING btree (one)
+CREATE UNIQUE INDEX retention_limits_pkey ON ukemi.retention_limits USING btree (body_days, attempt_days, job_days)
 CREATE UNIQUE INDEX stale_hours_pkey ON ukemi.stale_hours USING btree (hour)
 CREATE UNIQUE INDEX subscriptions_pkey ON ukemi.subscriptions USING btree (name)
 CREATE UNIQUE INDEX tokens_hash_key ON ukemi.tokens USING btree (hash)

@@ -86,7 +86,7 @@ function refuseArguments({ args, parent }: Command): void {
   const known = parent?.commands.map((part) => part.name()) ?? [];
   throw new UkemiError(
     "invalid_option",
-    `There is no command ukemi ${parent?.name() ?? ""} ${args[0]} (there is ${known.join(", ")})${didYouMean(args[0]!, known)}`,
+    `unknown command ukemi ${parent?.name() ?? ""} ${args[0]} (there is ${known.join(", ")})${didYouMean(args[0]!, known)}`,
   );
 }
 

@@ -27,7 +27,7 @@ test.each([[[]], [["help"]], [["--help"]]])(
     expect(code).toBe(0);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
     const headings = lines.filter((line) => /^[A-Z][^.]*:$/.test(line));
-    expect(headings).toEqual(["Options:", "Begin:", "Run:", "See and mend:", "More:"]);
+    expect(headings).toEqual(["Options:", "Begin:", "Run:", "See:", "Mend:", "More:"]);
   },
 );
 

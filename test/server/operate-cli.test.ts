@@ -182,7 +182,7 @@ test.each([
   [["dead", "list", "--error-class", " "], "--error-class must be text"],
   [
     ["dead", "lst"],
-    "There is no command ukemi dead lst (there is list, groups, show, replay, drop): did you mean list?",
+    "unknown command ukemi dead lst (there is list, groups, show, replay, drop): did you mean list?",
   ],
   [["events", "route", "--reason", "x"], "--since must say from when on"],
   [["events", "route", "--since", "1d"], "--reason must say why"],
