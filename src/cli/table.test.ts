@@ -53,7 +53,7 @@ test("leaves out columns that can be missed where the others could not be read",
 });
 
 test("folds text below the label that introduces it, and breaks words that are too wide", () => {
-  expect(fold("error      one two three", 18)).toBe("error      one two\n           three");
+  expect(fold("error      one two three four", 24)).toBe("error      one two three\n           four");
   expect(fold("  at 支払い支払い", 9)).toBe("  at\n  支払い\n  支払い");
   expect(fold("as it is \u001B[31m", 80)).toBe("as it is");
 });
