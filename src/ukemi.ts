@@ -204,10 +204,10 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   async function stopAll(): Promise<void> {
     const rounds = janitor.stop();
     await Promise.all([inbox.stop(), work.stop()]);
-    const kept = quarantine.stop();
-    await inTime(kept, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
+    const rest = Promise.all([quarantine.stop(), rounds]).then(() => {});
+    await inTime(rest, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
     await keeper.close();
-    await Promise.all([kept, rounds]);
+    await inTime(rest, STOP_GRACE_MS, () => {}); // who waits for a connection of a closed pool is never told
   }
 
   return {

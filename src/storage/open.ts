@@ -41,7 +41,7 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
   const url = embedded?.url ?? settings.database!;
   const pool = openPool(url);
   const duties = openPool(url, { max: 2, name: "ukemi duties" });
-  const rounds = openPool(url, { max: 3, name: "ukemi rounds" });
+  const rounds = openPool(url, { max: 4, name: "ukemi rounds" });
   const close = async () => {
     await Promise.all([closePool(pool), closePool(duties), closePool(rounds)]);
     await embedded?.stop();

@@ -50,7 +50,7 @@ test.each([
   const { code, stdout, stderr } = await runCli(args);
   expect([code, stdout]).toEqual([2, ""]);
   expect(stderr).toMatch(/^ukemi: unknown (?:command|option) /);
-  expect(stderr).toContain(suggestion);
+  expect(stderr.toLowerCase()).toContain(suggestion.toLowerCase());
 });
 
 test.each([80, 200])("doctor fits a terminal of %i columns", async (cols) => {
