@@ -103,5 +103,5 @@ create table ukemi.operation_items (
 );
 -- Those at work, however many have ended before them.
 create index operation_items_replayed on ukemi.operation_items (operation, position) where state = 'replayed';
--- Whether a job waits in an operation already.
-create index operation_items_waiting on ukemi.operation_items (job) where state = 'waiting';
+-- Whether a job waits in an operation already, and what was written about it in others: an erasure blanks it.
+create index operation_items_by_job on ukemi.operation_items (job);

@@ -31,6 +31,12 @@ create trigger erasures_never_truncated before truncate on ukemi.erasures
   for each statement execute function ukemi.refuse_change();
 alter table ukemi.erasures enable always trigger erasures_append_only, enable always trigger erasures_never_truncated;
 
+-- Volatile on purpose: it looks anew each time. A statement that has waited for an erasure's lock still sees the tables as
+-- they were before; this sees them as they are.
+create function ukemi.is_erased(event uuid) returns boolean
+  language sql volatile
+  as $$ select exists (select from ukemi.erasures x where x.event = $1) $$;
+
 -- Views ----------------------------------------------------------------------------------------------------------
 
 -- As before, but a sealed body is not even tried as JSON: its payload is null.

@@ -13,7 +13,7 @@ import type { Pool } from "../storage/postgres.ts";
 import { letRun, type BatchOptions } from "./batches.ts";
 import type { Read } from "./dead.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
-import { inTransaction } from "./transaction.ts";
+import { inTransaction, surroundingClient } from "./transaction.ts";
 
 /** Whose bodies are erased. Exactly one of `ref` and `event` is given. */
 export interface ErasureRequest extends ErasureFilter {
@@ -26,6 +26,7 @@ export interface ErasureRequest extends ErasureFilter {
 
 /** What an erasure did. */
 export interface ErasureResult {
+  /** Events that were not erased before. */
   readonly events: number;
   readonly bodies: number;
   readonly jobs_cancelled: number;
@@ -49,7 +50,7 @@ export async function previewErase(read: Read, request: ErasureRequest): Promise
   return read((client) => previewErasure(client, filter));
 }
 
-/** Erases; what is done stays done when it is stopped or fails, and asking again does the rest. */
+/** Erases; what is done stays done when it is stopped or fails, and asking again does the rest, and what has come since. */
 export async function erase(
   { open, read }: { readonly open: () => Promise<Pool>; readonly read: Read },
   request: ErasureRequest,
@@ -62,7 +63,7 @@ export async function erase(
   const erasing: Erasing = { ...readMandate(mandate), subject, includeUnfinished };
   if (!includeUnfinished) refuseNeeded(await read((client) => previewErasure(client, filter)));
   const pool = await open();
-  const events = await chooseErasure(pool, filter);
+  const events = await chooseErasure(surroundingClient() ?? pool, filter);
   const sum = { events: 0, bodies: 0, jobs_cancelled: 0, left_running: 0, left_unfinished: 0 };
   let done = 0;
   while (done < events.length && !options.signal?.aborted) {

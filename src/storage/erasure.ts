@@ -1,6 +1,7 @@
 // Erasing the bodies of one subject: what may name a person goes, that something was received and done stays.
 import type { JobKey } from "./due.ts";
 import { isUuid } from "./ids.ts";
+import { stopRouting } from "./kept.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** Whose bodies, by what their events carry. */
@@ -17,12 +18,12 @@ export interface ErasureFilter {
 export interface ErasurePreview {
   /** Events that were not erased before. */
   readonly events: number;
-  /** How many of them still have a body. */
+  /** How many bodies are still there. */
   readonly bodies: number;
-  /** Jobs of theirs that have not ended, the running ones among them. */
+  /** Jobs that have not ended, the running ones among them. */
   readonly unfinished: number;
   readonly running: number;
-  /** Dead letters of theirs: without the body they cannot be replayed. */
+  /** Dead letters of events that were not erased before: without the body they cannot be replayed. */
   readonly dead: number;
   /** Refused requests in the quarantine that contain the id. */
   readonly rejections: number;
@@ -31,7 +32,7 @@ export interface ErasurePreview {
 /** A short id would be found in requests of everybody. */
 const NEEDLE_CHARACTERS_MIN = 4;
 
-/** Events `e` that are meant: parameters 1 to 6. Those erased before are not. */
+/** Events `e` that are meant: parameters 1 to 6. Those erased before are too: words may have been written since. */
 const MEANT = `
   e.id in (
     select r.event from ukemi.event_refs r where r.ref = $1::text
@@ -42,8 +43,7 @@ const MEANT = `
     union
     select s.id from ukemi.events s where s.event_id = $5::text
   )
-  and ($6::text[] is null or e.tenant = any($6::text[]))
-  and not exists (select from ukemi.erasures x where x.event = e.id)`;
+  and ($6::text[] is null or e.tenant = any($6::text[]))`;
 
 function valuesOf({ ref, event, tenants }: ErasureFilter): unknown[] {
   const at = ref?.indexOf(":") ?? -1;
@@ -81,20 +81,22 @@ function needlesOf({ ref, event, tenants }: ErasureFilter): string[] {
 export async function previewErasure(client: Queryable, filter: ErasureFilter): Promise<ErasurePreview> {
   const { rows } = await client.query<Omit<ErasurePreview, "rejections">>(
     `with meant as materialized (
-       select e.id, e.received_at from ukemi.events e where ${MEANT}
+       select e.id, e.received_at, exists (select from ukemi.erasures x where x.event = e.id) as erased
+       from ukemi.events e
+       where ${MEANT}
      ),
      jobs as (
-       select j.state from ukemi.jobs j join meant on meant.id = j.event
+       select j.state, meant.erased from ukemi.jobs j join meant on meant.id = j.event
      )
      select
-       (select count(*)::int from meant) as events,
+       (select count(*)::int from meant where not erased) as events,
        (
          select count(*)::int
          from meant join ukemi.event_bodies b on b.event = meant.id and b.received_at = meant.received_at
        ) as bodies,
        count(*) filter (where state in ('scheduled', 'ready', 'waiting', 'running'))::int as unfinished,
        count(*) filter (where state = 'running')::int as running,
-       count(*) filter (where state = 'dead')::int as dead
+       count(*) filter (where state = 'dead' and not erased)::int as dead
      from jobs`,
     valuesOf(filter),
   );
@@ -126,6 +128,7 @@ export interface Erasing {
 
 /** What one batch did. */
 export interface Erased {
+  /** Events that were not erased before. */
   readonly events: number;
   readonly bodies: number;
   /** Jobs that were cancelled. */
@@ -143,6 +146,19 @@ const SETTINGS = `
 select set_config('ukemi.retention', 'on', true), set_config('lock_timeout', '2s', true),
   set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`;
 
+/** While it is locked an operation makes no step: it would copy a job's words that it still sees. A step locks in the same order. */
+const LOCK_OPERATIONS = `
+select o.id
+from ukemi.operations o
+where o.id in (
+  select i.operation
+  from ukemi.operation_items i
+  join ukemi.jobs j on j.id = i.job
+  where j.event = any($1::uuid[])
+)
+order by o.id
+for update`;
+
 /**
  * Jobs that are not running cannot be claimed once they are locked. Running ones are not locked: whoever settles them
  * holds other locks already, and would wait for us while we wait for him.
@@ -154,14 +170,16 @@ where event = any($1::uuid[]) and state <> 'running'
 order by id
 for update`;
 
+/** One that is not locked (parameter 2) was running a moment ago, and may run again at any time. */
 const STATES = `
-select event,
-  bool_or(state = 'running') as running,
-  bool_or(state in ('scheduled', 'ready', 'waiting', 'dead')) as needed,
+select j.event,
+  bool_or(j.state = 'running' or not j.id = any($2::bigint[])) as running,
+  bool_or(j.state in ('scheduled', 'ready', 'waiting') or (j.state = 'dead' and x.event is null)) as needed,
   count(*) > 1 as siblings
-from ukemi.jobs
-where event = any($1::uuid[])
-group by event`;
+from ukemi.jobs j
+left join ukemi.erasures x on x.event = j.event
+where j.event = any($1::uuid[])
+group by j.event`;
 
 /** The lock under which a job's completion decides what its event comes to. */
 const LOCK_OUTCOMES = `
@@ -201,21 +219,30 @@ from (
 on conflict (event) do update
 set status = excluded.status, error_message = excluded.error_message, processed_at = excluded.processed_at`;
 
-/** Words that a handler's error may have taken from the body. */
+/** Words that a handler's error may have taken from the body. What is blank already is left as it is. */
 const BLANK = [
   `update ukemi.event_outcomes set error_message = 'erased'
-   where event = any($1::uuid[]) and error_message is not null`,
+   where event = any($1::uuid[]) and error_message <> 'erased'
+   returning event`,
   `update ukemi.jobs set error_message = 'erased'
-   where event = any($1::uuid[]) and error_message is not null`,
+   where event = any($1::uuid[]) and error_message <> 'erased'
+   returning event`,
   `update ukemi.attempts a
    set error_message = case when a.error_message is not null then 'erased' end,
      error_stack = case when a.error_stack is not null then 'erased' end
    from ukemi.jobs j
    where j.event = any($1::uuid[]) and a.job = j.id
-     and (a.error_message is not null or a.error_stack is not null)`,
+     and (a.error_message <> 'erased' or a.error_stack <> 'erased')
+   returning j.event`,
+  // only of those that died again: the others have words of ours
+  `update ukemi.operation_items i
+   set message = 'erased'
+   from ukemi.jobs j
+   where j.event = any($1::uuid[]) and i.job = j.id and i.state = 'dead' and i.message <> 'erased'
+   returning j.event`,
 ];
 
-/** Of two who erase the same event one is told so: he waits for the other, and has less to do. */
+/** Returns those that were not erased before: each is counted once. */
 const MARK = `
 insert into ukemi.erasures (event)
 select unnest($1::uuid[])
@@ -226,36 +253,43 @@ returning event`;
 const AUDIT = `
 insert into ukemi.audit_log (actor, role, action, target, tenant, details)
 select $2::text, 'operator', 'bodies.erased', $4::text, e.tenant,
-  jsonb_build_object(
-    'reason', $3::text, 'events', count(*), 'bodies', count(*) filter (where e.id = any($5::uuid[]))
-  )
+  jsonb_strip_nulls(jsonb_build_object(
+    'reason', $3::text,
+    'events', count(*) filter (where e.id = any($6::uuid[])),
+    'bodies', count(*) filter (where e.id = any($5::uuid[])),
+    -- erased before, and found with words or a body once more
+    'again', nullif(count(*) filter (where not e.id = any($6::uuid[])), 0)
+  ))
 from ukemi.events e
 where e.id = any($1::uuid[])
 group by e.tenant`;
 
-/** Erases the bodies of these events, with the audit. Must run in a transaction. */
+/** Erases the bodies of these events, with the audit; of those erased before, what has come since. Must run in a transaction. */
 export async function eraseBodies(
   client: Queryable,
   events: readonly string[],
   erasing: Erasing,
 ): Promise<Erased> {
   await client.query(SETTINGS);
-  await client.query(LOCK, [events]);
+  // each in a statement of its own: the next one then sees what was being done
+  await stopRouting(client);
+  await client.query(LOCK_OPERATIONS, [events]);
+  const { rows: locked } = await client.query<{ id: string }>(LOCK, [events]);
   const { rows: states } = await client.query<{
     event: string;
     running: boolean;
     needed: boolean;
     siblings: boolean;
-  }>(STATES, [events]);
+  }>(STATES, [events, locked.map((row) => row.id)]);
   const running = new Set(states.flatMap((row) => (row.running ? row.event : [])));
   const needed = new Set(
     states.flatMap((row) => (row.needed && !row.running && !erasing.includeUnfinished ? row.event : [])),
   );
-  const free = events.filter((event) => !running.has(event) && !needed.has(event));
-  const { rows: marked } = await client.query<{ event: string }>(MARK, [free]);
-  const ids = marked.map((row) => row.event);
+  const ids = events.filter((event) => !running.has(event) && !needed.has(event));
   const left = { leftRunning: running.size, leftUnfinished: needed.size };
   if (ids.length === 0) return { events: 0, bodies: 0, cancelled: 0, ...left, keys: [] };
+  const { rows: newly } = await client.query<{ event: string }>(MARK, [ids]);
+  const marked = newly.map((row) => row.event);
   const { actor, reason, subject } = erasing;
   const siblings = states.flatMap((row) => (row.siblings && !running.has(row.event) ? row.event : []));
   await client.query(LOCK_OUTCOMES, [siblings]);
@@ -264,16 +298,27 @@ export async function eraseBodies(
     [ids, actor, reason],
   );
   if (cancelled.length > 0) await client.query(OUTCOMES, [[...new Set(cancelled.map((row) => row.event))]]);
-  for (const statement of BLANK) await client.query(statement, [ids]);
+  const blanked = await blankWords(client, ids);
   const gone = await deleteBodies(client, ids);
-  await client.query(AUDIT, [ids, actor, reason, subject, [...gone]]);
+  const touched = [...new Set([...marked, ...gone, ...blanked])];
+  if (touched.length > 0) await client.query(AUDIT, [touched, actor, reason, subject, [...gone], marked]);
   return {
-    events: ids.length,
+    events: marked.length,
     bodies: gone.size,
     cancelled: cancelled.length,
     ...left,
     keys: cancelled.flatMap(({ queue, key }) => (key === null ? [] : [{ queue, key }])),
   };
+}
+
+/** Returns the events that had words. */
+async function blankWords(client: Queryable, events: readonly string[]): Promise<Set<string>> {
+  const blanked = new Set<string>();
+  for (const statement of BLANK) {
+    const { rows } = await client.query<{ event: string }>(statement, [events]);
+    for (const { event } of rows) blanked.add(event);
+  }
+  return blanked;
 }
 
 /** Deletes until nothing is left: a row that somebody moves meanwhile is seen in its new place only by the next statement. */

@@ -83,6 +83,12 @@ function chosenBy({ filter, tenants }: NewOperation, before: readonly unknown[])
   };
 }
 
+/** A caller bound to tenants may not see the other operation: its id is not told. */
+const waitsIn = ({ tenants }: NewOperation) =>
+  tenants === undefined
+    ? "'it waits in the operation ' || b.operation || ' already'"
+    : "'it waits in another operation already'";
+
 const SETTINGS = "select set_config('lock_timeout', '2s', true), set_config('jit', 'off', true)";
 
 /** Chooses the jobs and writes the operation with its items. Must run in a transaction. */
@@ -100,7 +106,7 @@ export async function createOperation(client: Queryable, operation: NewOperation
          case when not c.known then 'gone' when b.job is not null then 'skipped' else 'waiting' end,
          case
            when not c.known then 'there is no such job'
-           when b.job is not null then 'it waits in the operation ' || b.operation || ' already'
+           when b.job is not null then ${waitsIn(operation)}
          end,
          ${timeOfUs("$2")}
        from chosen c

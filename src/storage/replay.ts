@@ -111,13 +111,20 @@ const SETTINGS =
   "select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)";
 
 const LOCK = `
-select j.id, j.event, ${BODY_GONE} as body_gone, ${ERASED_AT} is not null as erased
+select j.id, j.event
 from ukemi.jobs j
-left join ukemi.events e on e.id = j.event
 where j.id = any($1::bigint[]) and j.state = 'dead' and j.finished_at <= ${timeOfUs("$2")}
   and ($3::text[] is null or j.tenant = any($3::text[]))
 order by j.id
-for update of j`;
+for update`;
+
+/** In a statement after the lock: one that waited for an erasure would still see the body that is gone by now. */
+const WITHOUT_BODY = `
+select j.id, ${ERASED_AT} is not null as erased
+from ukemi.jobs j
+join ukemi.events e on e.id = j.event
+where j.id = any($1::bigint[]) and ${BODY_GONE}
+order by j.id`;
 
 /** The lock under which a job's completion decides what its event comes to: siblings must see each other. */
 const LOCK_OUTCOMES = `
@@ -215,7 +222,8 @@ group by queue, key`;
 /** Puts dead letters back to work. Must run in a transaction; its commit starts the workers. */
 export async function replayJobs(client: Queryable, change: DeadChange): Promise<Changed> {
   const locked = await lockDead(client, change);
-  const able = locked.filter((row) => !row.body_gone);
+  const bodiless = await readBodiless(client, locked);
+  const able = locked.filter((row) => !bodiless.has(row.id));
   const rows = await changeLocked(client, REPLAY, able, change);
   const ready = rows.filter((row) => row.key === null).map((row) => row.queue);
   if (ready.length > 0) await notifyWorkers(client, [...new Set(ready)]);
@@ -223,9 +231,7 @@ export async function replayJobs(client: Queryable, change: DeadChange): Promise
     count: able.length,
     keys: rows.flatMap(({ queue, key }) => (key === null ? [] : [{ queue, key }])),
     skips: [
-      ...locked.flatMap((row): Skip[] =>
-        row.body_gone ? [{ id: Number(row.id), reason: row.erased ? "erased" : "no_body" }] : [],
-      ),
+      ...[...bodiless].map(([id, reason]) => ({ id: Number(id), reason })),
       ...(await explainMissing(client, change, locked)),
     ],
   };
@@ -241,14 +247,22 @@ export async function dropJobs(client: Queryable, change: DeadChange): Promise<C
 interface LockedRow {
   readonly id: string;
   readonly event: string | null;
-  readonly body_gone: boolean;
-  readonly erased: boolean;
 }
 
 async function lockDead(client: Queryable, change: DeadChange): Promise<readonly LockedRow[]> {
   await client.query(SETTINGS);
   const { rows } = await client.query<LockedRow>(LOCK, [change.ids, change.momentUs, change.tenants ?? null]);
   return rows;
+}
+
+/** Why those whose body is gone cannot be replayed, by id. */
+async function readBodiless(
+  client: Queryable,
+  locked: readonly LockedRow[],
+): Promise<ReadonlyMap<string, SkipReason>> {
+  const ids = locked.map((row) => row.id);
+  const { rows } = await client.query<{ id: string; erased: boolean }>(WITHOUT_BODY, [ids]);
+  return new Map(rows.map((row) => [row.id, row.erased ? "erased" : "no_body"]));
 }
 
 async function changeLocked(

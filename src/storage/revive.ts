@@ -7,8 +7,16 @@ export const REVIVABLE = `
   j.state = 'dead' and j.death <> 'terminal' and j.revivals = 0
   and not exists (select from ukemi.erasures x where x.event = j.event)`;
 
+// Locked first: it may wait for an erasure, which this statement would not see otherwise.
 const REVIVE = `
-with revived as (
+with locked as materialized (
+  select j.id, j.event
+  from ukemi.jobs j
+  where j.event = any($1::uuid[]) and ${REVIVABLE}
+  order by j.id
+  for update
+),
+revived as (
   update ukemi.jobs j
   set state = case when j.key is null then 'ready' else 'waiting' end,
     attempt = 0,
@@ -16,7 +24,8 @@ with revived as (
     recoveries = case when j.death = 'crashed' then 1 else 0 end,
     revivals = j.revivals + 1, run_at = ukemi.now(),
     finished_at = null, death = null, not_yet_since = null
-  where j.event = any($1::uuid[]) and ${REVIVABLE}
+  from locked
+  where j.id = locked.id and not ukemi.is_erased(locked.event)
   returning j.id, j.queue, j.key, j.event, j.tenant, j.subscription
 ),
 outcomes as (

@@ -718,6 +718,25 @@ test("jobs of one key run one after the other in the order in which they were ma
   expect(runs).toEqual(events);
 });
 
+test("a bound caller is not told which operation its job waits in", async () => {
+  const store = await createDatabase();
+  await register(store.pool);
+  const ids = await makeDead(store, ["evt_1", "evt_2"], { tenant: "a" });
+  const { operations } = operateOn(store.pool);
+  const first = await operations.create({ ...REPLAY, ids: [ids.get("evt_1")!], rate: 1 }, MANDATE);
+  const bound = { tenants: ["a"] };
+  for (const asked of [{ all: true }, { ids: [...ids.values()] }] as const) {
+    const made = await operations.create({ ...REPLAY, ...asked, ...bound }, MANDATE);
+    const { items } = await operations.items(made.id, bound);
+    expect(items).toMatchObject([
+      { state: "skipped", message: "it waits in another operation already" },
+      { state: "waiting", message: null },
+    ]);
+    expect(JSON.stringify(items)).not.toContain(first.id);
+    await operations.abort(made.id, MANDATE);
+  }
+});
+
 test("a bound caller's operation touches only its tenants' jobs, and only such callers see it", async () => {
   const store = await createDatabase();
   await register(store.pool);
