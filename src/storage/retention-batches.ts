@@ -70,6 +70,12 @@ payloads as (
 ),
 tries as (
   delete from ukemi.attempts a using gone where a.job = gone.id returning a.id
+),
+words as (
+  -- without the job nobody could tell whose words they are: an erasure would not find them
+  update ukemi.operation_items i set message = null
+  from gone
+  where i.job = gone.id and i.state = 'dead' and i.message is not null
 )
 select count(*)::int as looked, ${LAST} as last, (select count(*)::int from gone) as removed,
   (select count(*)::int from tries) as attempts

@@ -10,6 +10,7 @@ import { tablesWith } from "../support/canary.ts";
 import { createDatabase } from "../support/database.ts";
 import { makeDead, MANDATE, operateOn, readAudit, readOutcomes, register } from "../support/dead.ts";
 import { look, stepNow } from "../support/operations.ts";
+import { letPass, retentionOn } from "../support/retention.ts";
 import { until } from "../support/until.ts";
 import { readJobs, storeElsewhere } from "../support/work.ts";
 
@@ -26,7 +27,7 @@ const ROUTING = {
   most: 100,
 };
 
-/** Waits until so many wait for a lock. */
+/** Waits until so many others wait for a lock. */
 const untilWaiting = (pool: Pool, count = 1) =>
   until(
     async () =>
@@ -81,6 +82,25 @@ test("blanks what operations wrote down of those that died again, and nothing el
   await bodies.erase(REQUEST, MANDATE);
   expect(await messages()).toEqual(["erased", CANARY]);
   await bodies.erase({ event: "evt_other", includeUnfinished: true }, MANDATE);
+  expect(await tablesWith(pool, CANARY)).toEqual([]);
+});
+
+test("what operations wrote down goes with the job: no erasure would find it afterwards", async () => {
+  const { url, pool } = await createDatabase();
+  await register(pool);
+  const id = (await makeDead({ url, pool }, ["evt_1"])).get("evt_1")!;
+  const { operations, dead } = operateOn(pool);
+  const made = await operations.create({ kind: "replay", name: "n", ids: [id] }, MANDATE);
+  await stepNow(pool);
+  await dieAgain(pool);
+  await look(pool);
+  await dead.drop({ ids: [id] }, MANDATE);
+  await letPass(pool, 200);
+  expect(await tablesWith(pool, CANARY)).toContain("operation_items");
+  expect(await retentionOn(pool).prune(MANDATE)).toMatchObject({ jobs: 1 });
+  expect((await operations.items(made.id)).items).toMatchObject([
+    { state: "dead", error_class: "E", message: null },
+  ]);
   expect(await tablesWith(pool, CANARY)).toEqual([]);
 });
 
