@@ -204,7 +204,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   async function stopAll(): Promise<void> {
     const rounds = janitor.stop();
     await Promise.all([inbox.stop(), work.stop()]);
-    const rest = Promise.all([quarantine.stop(), rounds]).then(() => {});
+    const rest: Promise<unknown> = Promise.all([quarantine.stop(), rounds]);
     await inTime(rest, STOP_GRACE_MS, () => {}); // a silent database must not hold up the stop: close() cuts it
     await keeper.close();
     await inTime(rest, STOP_GRACE_MS, () => {}); // who waits for a connection of a closed pool is never told

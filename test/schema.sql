@@ -365,9 +365,9 @@ CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 's
 CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
 CREATE INDEX jobs_waiting ON ukemi.jobs USING btree (queue, key, run_at, id) WHERE (state = 'waiting'::text)
 CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
+CREATE INDEX operation_items_by_job ON ukemi.operation_items USING btree (job)
 CREATE UNIQUE INDEX operation_items_pkey ON ukemi.operation_items USING btree (operation, "position")
 CREATE INDEX operation_items_replayed ON ukemi.operation_items USING btree (operation, "position") WHERE (state = 'replayed'::text)
-CREATE INDEX operation_items_waiting ON ukemi.operation_items USING btree (job) WHERE (state = 'waiting'::text)
 CREATE INDEX operations_due ON ukemi.operations USING btree (next_at) WHERE ((state = 'running'::text) OR (replayed > 0))
 CREATE UNIQUE INDEX operations_pkey ON ukemi.operations USING btree (id)
 CREATE UNIQUE INDEX queues_pkey ON ukemi.queues USING btree (name)
@@ -553,6 +553,10 @@ begin
     -- as they were taken: the last one says where the next claim begins
     order by array_position(taken, j.id);
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.is_erased(event uuid)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$ select exists (select from ukemi.erasures x where x.event = $1) $function$
 CREATE OR REPLACE FUNCTION ukemi.json_or_null(body bytea)
  RETURNS jsonb
  LANGUAGE plpgsql
