@@ -1,4 +1,4 @@
-// Three projects: unit tests beside the source, tests on a real PostgreSQL, and tests that start whole processes.
+// Four projects: unit tests beside the source, tests on a real PostgreSQL, the command line, and tests that start whole processes.
 import { defineConfig } from "vitest/config";
 
 const onPostgres = {
@@ -21,6 +21,7 @@ export default defineConfig({
           ...onPostgres,
         },
       },
+      { test: { name: "cli", include: ["test/cli/**/*.test.ts"], ...onPostgres } },
       {
         test: {
           name: "faults",

@@ -99,6 +99,7 @@ step("dead code", () => command([bin("knip", "bin/knip.js")]));
 step("package", () => command(["scripts/package.mjs"]));
 step("unit tests", () => vitest(["unit"]));
 step("tests on the embedded PostgreSQL", () => vitest(["store"]));
+step("the command line", () => vitest(["cli"]));
 await onAnotherPostgres();
 step("faults, embedded server, frameworks", () => vitest(["faults"]));
 step("nothing left behind", () => {

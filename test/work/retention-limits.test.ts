@@ -155,7 +155,7 @@ test("ukemi prune says where another process keeps longer, and takes a flag at i
   const prune = (...flags: string[]) =>
     runCli(["prune", "--reason", "a small disk", ...flags], { DATABASE_URL: url, UKEMI_BODY_DAYS: "60" });
   const kept = await prune("--yes");
-  expect(kept.stdout).toContain(
+  expect(kept.output).toContain(
     "Kept: bodies for ever, as another process has it; attempts 30 days; finished jobs 30 days.",
   );
   expect(kept.stdout).toContain("Pruned 0 bodies (0 months), 1 jobs, 1 attempts.");

@@ -244,7 +244,6 @@ const CODES: readonly (readonly [string, 0 | 1 | 2])[] = [
   ["bodies erase --ref nobody --dry-run", 0],
   ["bodies erase --dry-run", 2],
   ["prune --dry-run --body-days some", 2],
-  ["prune --reason x", 1],
 ];
 
 test(

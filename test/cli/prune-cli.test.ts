@@ -46,6 +46,8 @@ test("shows what would go, lets it go, and is audited", async () => {
   const dry = await prune("--dry-run");
   expect(dry.stdout).toMatch(/^month +bodies +must stay +MB\n\d{4}-\d\d +(?:about )?2 +0 /m);
   expect((await pool.query("select from ukemi.event_bodies")).rowCount).toBe(2);
+  expect(await prune("--reason", "nobody said yes")).toMatchObject({ code: 1, stdout: "" });
+  expect((await pool.query("select from ukemi.event_bodies")).rowCount).toBe(2);
   const done = await prune("--reason", "a small disk", "--yes");
   expect(done).toMatchObject({ code: 0, stdout: expect.stringContaining("Pruned 2 bodies (") });
   expect((await pool.query("select from ukemi.event_bodies")).rowCount).toBe(0);
