@@ -145,13 +145,17 @@ export function readWithin<T>(pool: Pool, ms: number, work: (client: Queryable) 
 
 const FROZEN_MS = 10_000;
 
-/** Runs the work in one transaction; rolls back when it throws. */
-export async function transaction<T>(pool: Pool, work: (client: Queryable) => Promise<T>): Promise<T> {
+/** Runs the work in one transaction; rolls back when it throws. The server ends it where we are silent for `frozenMs`. */
+export async function transaction<T>(
+  pool: Pool,
+  work: (client: Queryable) => Promise<T>,
+  frozenMs = FROZEN_MS,
+): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
     // a process that freezes between two statements must not hold what others wait for
-    await client.query(`begin; set local idle_in_transaction_session_timeout = ${FROZEN_MS}`);
+    await client.query(`begin; set local idle_in_transaction_session_timeout = ${frozenMs}`);
     const result = await work(client);
     await client.query("commit");
     return result;

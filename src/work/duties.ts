@@ -2,7 +2,7 @@
 import { sleep, steadyMs } from "../clock.ts";
 import { moveDue, promoteStranded, rehomeJobs, type Home } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
-import { transaction, type Pool } from "../storage/postgres.ts";
+import { transaction, type Pool, type Queryable } from "../storage/postgres.ts";
 import type { Presence } from "../storage/presence.ts";
 import { holdsLock } from "../storage/workers.ts";
 import { rescueJobs, type Rescued } from "../storage/rescue.ts";
@@ -34,6 +34,8 @@ const HEARTBEATS_PER_LEASE = 6;
 const SILENCE_PART = 1 / 2;
 const SILENCE_MS_MAX = 10_000;
 const RESCUE_MS = 400;
+/** A process that freezes in the middle of a rescue keeps the others from theirs for no longer than this. */
+const FROZEN_MS = 1000;
 const STRANDED_MS = 2000;
 
 /** Does all of them until the signal fires. Never rejects: what failed is tried again the next time. */
@@ -82,9 +84,9 @@ async function makeReady({ duties, pollMs, onReady }: DutyOptions): Promise<numb
 
 /** One process at a time looks for the dead; the others need not. */
 async function rescue({ duties, onRescue, onReady, wakeAlone }: DutyOptions): Promise<number> {
-  const rescued = await transaction(duties, async (client) =>
-    (await holdsLock(client, "ukemi.rescue")) ? rescueJobs(client) : [],
-  );
+  const rescueAlone = async (client: Queryable) =>
+    (await holdsLock(client, "ukemi.rescue")) ? rescueJobs(client) : [];
+  const rescued = await transaction(duties, rescueAlone, FROZEN_MS);
   for (const job of rescued) onRescue(job);
   if (rescued.length === 0) return RESCUE_MS;
   onReady([...new Set(rescued.map((job) => job.queue))]);
