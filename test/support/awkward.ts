@@ -103,9 +103,10 @@ async function fillRest({ pool }: TestDatabase): Promise<void> {
     ],
   );
   await pool.query(
-    `insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms)
-     values (gen_random_uuid(), 'ip-10-0-12-200.ap-northeast-1.compute.internal', 4194304, '0.1.0', $1, '{default,請求書-and-a-long-name-of-a-queue}', false, 30000),
-       (gen_random_uuid(), 'web-1', 7, '0.1.0', '{stripe/charge.failed}', '{default}', false, 30000)`,
+    // not heard of for an hour: how long the tests take does not change who lives
+    `insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms, seen_at)
+     values (gen_random_uuid(), 'ip-10-0-12-200.ap-northeast-1.compute.internal', 4194304, '0.1.0', $1, '{default,請求書-and-a-long-name-of-a-queue}', false, 30000, ukemi.now() - interval '1 hour'),
+       (gen_random_uuid(), 'web-1', 7, '0.1.0', '{stripe/charge.failed}', '{default}', false, 30000, ukemi.now() - interval '1 hour')`,
     [[LONG_HANDLER, "stripe/charge.failed"]],
   );
   await pool.query(
