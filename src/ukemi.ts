@@ -13,7 +13,7 @@ import { createQuarantine } from "./inbox/quarantine.ts";
 import type { Delivery } from "./inbox/delivery.ts";
 import { createReceive, type OpenSource } from "./inbox/receive.ts";
 import { createAlerts, type Alert } from "./observe/alerts.ts";
-import { createBacklog } from "./observe/backlog.ts";
+import { createBacklog, type Backlog } from "./observe/backlog.ts";
 import { createLogger, logReceipt, type Logger } from "./observe/log.ts";
 import { createMetrics, type Metrics } from "./observe/metrics.ts";
 import { countActs } from "./operate/counted.ts";
@@ -32,7 +32,8 @@ import type { Tell } from "./storage/news.ts";
 import type { Store } from "./storage/open.ts";
 import type { HandlerTransaction } from "./storage/handler-transaction.ts";
 import { keepRejections, withoutContent } from "./storage/rejections.ts";
-import { connect, readWithin, type Connection } from "./storage/postgres.ts";
+import { connect, readWithin, type Connection, type Queryable } from "./storage/postgres.ts";
+import { countOpen } from "./storage/operations.ts";
 import { listQueues } from "./storage/queues.ts";
 import { VERSION } from "./version.ts";
 import type { EventHandler, TaskHandler } from "./work/context.ts";
@@ -141,7 +142,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     waiting: () => inbox.waiting(),
     running: () => work.running(),
     skewMs: clock.skewMs,
-    backlog: createBacklog(async () => readWithin(keeper.current().pool, BACKLOG_TIMEOUT_MS, listQueues)),
+    backlog: createBacklog(async () => readWithin(keeper.current().pool, BACKLOG_TIMEOUT_MS, readBacklog)),
   });
   const registry = createRegistry();
   const alert = createAlerts(logger, onAlert);
@@ -277,6 +278,10 @@ async function storeForWork(
     offer?.withdraw();
     throw error;
   }
+}
+
+async function readBacklog(client: Queryable): Promise<Backlog> {
+  return { queues: await listQueues(client), operations: await countOpen(client) };
 }
 
 /** Fills in the defaults, and refuses what could not work. */

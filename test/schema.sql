@@ -197,6 +197,7 @@ column retention.jobs bigint not null default 0
 column retention.attempts bigint not null default 0
 column retention.bodies bigint not null default 0
 column retention.workers bigint not null default 0
+column retention.operations bigint not null default 0
 column retention.due_at timestamp with time zone
 column retention.holder uuid
 column retention.held_until timestamp with time zone

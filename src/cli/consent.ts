@@ -1,4 +1,5 @@
 // Before anything is changed: a reason, a look at what would happen, and a yes.
+import { userInfo } from "node:os";
 import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { UkemiError } from "../errors.ts";
@@ -36,6 +37,8 @@ export function reasonOf({ reason, dryRun }: ChangeFlags): string {
 export interface Previewed {
   readonly preview: unknown;
   readonly words: string;
+  /** The server or the database that is acted on. */
+  readonly place: string;
   /** False where there is nothing to do. */
   readonly any: boolean;
   /** Such as "Replay 12 dead letters?". */
@@ -58,7 +61,8 @@ export async function changeWithConsent(
   previewed: Previewed,
   act: () => Promise<Done>,
 ): Promise<void> {
-  const { preview, words, any, question } = previewed;
+  const { preview, place, any, question } = previewed;
+  const words = `On ${place}:\n${previewed.words}`;
   // what would happen is the result only where nothing happens
   if (flags.dryRun || !any) return flags.json ? printJson({ preview }) : print(words);
   if (!flags.json) note(words);
@@ -97,4 +101,13 @@ export function stopOnInterrupt(): { readonly signal: AbortSignal; release(): vo
   const onInterrupt = () => stop.abort();
   process.once("SIGINT", onInterrupt);
   return { signal: stop.signal, release: () => void process.off("SIGINT", onInterrupt) };
+}
+
+/** Who runs the command, for the audit. */
+export function actor(): string {
+  try {
+    return `cli:${userInfo().username}`;
+  } catch {
+    return `cli:${process.getuid?.() ?? "unknown"}`; // a container may run under a number without a name
+  }
 }

@@ -13,9 +13,11 @@ import { sealed, unwrap } from "../storage/keyring.ts";
 import { readMigrations, readSchema, requireSchema } from "../storage/migrate.ts";
 import { explain } from "../storage/open.ts";
 import { closePool, openPool, readServerFacts, type Pool, type ServerFacts } from "../storage/postgres.ts";
-import { hasTokens } from "../storage/tokens.ts";
+import { adminUntil, hasTokens } from "../storage/tokens.ts";
 import { readHealth } from "../storage/upkeep.ts";
 import { signStripe } from "../testing/sign.ts";
+import { showSpan } from "./moment.ts";
+import { describeUrl } from "./store.ts";
 
 /** What one check found, and what to do about it. */
 export interface Finding {
@@ -123,14 +125,7 @@ function checkVersion(facts: ServerFacts, url: string): Finding {
   if (facts.readOnly) {
     return bad("store", "the server takes no writes (a standby?)", "Point DATABASE_URL at the primary.");
   }
-  return ok("store", `PostgreSQL ${facts.version}, ${facts.encoding}, ${placeOf(url)}`);
-}
-
-/** Where a connection string leads, without who goes there. */
-function placeOf(url: string): string {
-  const { hostname, port, pathname, searchParams } = new URL(url);
-  const host = searchParams.get("host") ?? hostname;
-  return `database ${pathname.slice(1) || "(default)"} at ${host}:${searchParams.get("port") ?? (port || 5432)}`;
+  return ok("store", `PostgreSQL ${facts.version}, ${facts.encoding}, ${describeUrl(url)}`);
 }
 
 function checkDurability(facts: ServerFacts, settings: Settings): Finding {
@@ -221,7 +216,7 @@ async function checkDirectUrl(settings: Settings): Promise<Finding[]> {
     const pool = openPool(directUrl, { max: 1, name: "ukemi doctor", queryTimeoutMs: 10_000 });
     try {
       const { pooled } = await readServerFacts(pool);
-      if (!pooled) return [ok("direct url", placeOf(directUrl))];
+      if (!pooled) return [ok("direct url", describeUrl(directUrl))];
       return [
         warn("direct url", "it goes through a pooler too", "Name the server itself in UKEMI_DIRECT_URL."),
       ];
@@ -260,10 +255,22 @@ function checkSecrets(settings: Settings): Finding {
   return ok("secrets", `Stripe signing secrets with the fingerprints ${secrets.map(fingerprint).join(", ")}`);
 }
 
+/** So long before the last admin's token expires it is told. */
+const EXPIRY_WARNING_MS = 14 * 86_400_000;
+
 /** Who asks without a token is answered only as long as nobody has one. */
 async function checkTokens(pool: Pool, { adminToken }: Settings): Promise<Finding[]> {
   if (adminToken !== undefined || !(await hasTokens(pool))) return [];
-  return [ok("access", "tokens guard the API (ukemi token lists them)")];
+  const guarded = "tokens guard the API (ukemi token lists them)";
+  const until = await adminUntil(pool);
+  if (until === null) return [ok("access", guarded)];
+  const remedy = "Make one with ukemi token create --scope admin.";
+  if (until === undefined) {
+    return [warn("access", `${guarded}, and nobody has an active one of scope admin`, remedy)];
+  }
+  const leftMs = until.getTime() - Date.now();
+  const found = `${guarded}; the last of scope admin expires in ${showSpan(leftMs)}`;
+  return [leftMs < EXPIRY_WARNING_MS ? warn("access", found, remedy) : ok("access", found)];
 }
 
 function checkAccess(settings: Settings): Finding {

@@ -17,7 +17,9 @@ interface Field {
 /** The value of a field as the API takes it. */
 export type FieldValue = string | number | boolean;
 
-const flagOf = (name: string) => name.replaceAll("_", "-");
+/** `error_class` and `errorClass` are --error-class here. */
+export const flagOf = (name: string) =>
+  name.replaceAll("_", "-").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 const optionOf = (name: string) => name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const fieldsOf = (schema: TObject) => Object.entries(schema.properties as Readonly<Record<string, Field>>);
 

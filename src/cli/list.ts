@@ -1,12 +1,14 @@
 // Commands that list: flags from the route, a table that fits the terminal, --json, and --watch.
 import { Command } from "commander";
 import { UkemiError } from "../errors.ts";
-import type { Calls, Client } from "../client/client.ts";
+import type { CallOptions, Calls, Client } from "../client/client.ts";
+import { LIMIT_DEFAULT } from "../operate/page.ts";
 import { didYouMean } from "../suggest.ts";
-import { queryOf, readFields, withFields } from "./fields.ts";
+import { queryOf, readFields, withFields, type FieldValue } from "./fields.ts";
 import { print, printJson } from "./print.ts";
 import { table, type TableOptions } from "./table.ts";
-import { requireOurs, withApi, withTarget } from "./target.ts";
+import { requireOurs } from "./answers.ts";
+import { withApi, withTarget } from "./target.ts";
 import { watchFor } from "./watch.ts";
 
 /** The calls that give a list. */
@@ -39,6 +41,14 @@ interface ListFlags {
   readonly watch?: string | boolean;
 }
 
+type ListInput = Readonly<Record<string, FieldValue>>;
+
+/** A page of any list. */
+interface AnyPage {
+  readonly items: readonly unknown[];
+  readonly cursor?: string;
+}
+
 const WATCH_SECONDS = 2;
 
 /** Makes the command. */
@@ -65,8 +75,7 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
     const { json, watch } = command.opts<ListFlags>();
     const everyMs = watch === undefined ? undefined : readSeconds(watch) * 1000;
     const work = async (api: Client) => {
-      const ask = async (signal?: AbortSignal) =>
-        requireOurs(await api[listing.call](input, signal ? { signal } : {}), "items");
+      const ask = (signal?: AbortSignal) => askFull<Id>(api, listing.call, input, signal);
       if (everyMs !== undefined) {
         const title = `ukemi ${command.parent?.name() ?? ""} ${listing.name}`;
         const show = (page: Calls[Id]["output"]) =>
@@ -79,6 +88,27 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
     };
     await withApi(command, work, { readsFile: listing.readsFile ?? false });
   });
+}
+
+/** A page as full as it was asked for: on a large table one answer looks through a part of it only. */
+async function askFull<Id extends ListCall>(
+  api: Client,
+  call: Id,
+  input: ListInput,
+  signal?: AbortSignal,
+): Promise<Calls[Id]["output"]> {
+  const ask = api[call] as (input: ListInput, options: CallOptions) => Promise<AnyPage>;
+  const limit = Number(input.limit ?? LIMIT_DEFAULT);
+  let page: AnyPage = { items: [] };
+  let cursor = input.cursor;
+  do {
+    const rest = limit - page.items.length;
+    const given = cursor === undefined ? input : { ...input, cursor, limit: rest };
+    const { items, ...more } = requireOurs(await ask(given, signal ? { signal } : {}), "items");
+    page = { ...more, items: [...page.items, ...items] };
+    cursor = page.cursor;
+  } while (cursor !== undefined && page.items.length < limit);
+  return page as Calls[Id]["output"];
 }
 
 function refuseArguments({ args, parent }: Command): void {

@@ -38,6 +38,11 @@ export function showAgo(time: Date | string, now = Date.now()): string {
   return `${showSpan(now - new Date(time).getTime())} ago`;
 }
 
+/** How long it will be. */
+export function showUntil(time: Date | string, now = Date.now()): string {
+  return `in ${showSpan(new Date(time).getTime() - now)}`;
+}
+
 /** A time to the second, in UTC. */
 export function showTime(time: Date | string): string {
   return new Date(time)

@@ -1,6 +1,6 @@
 // One job in words, for a terminal.
 import type { Act, Attempt, JobDetail } from "../client/client.ts";
-import { showAgo, showTime } from "./moment.ts";
+import { showAgo, showTime, showUntil } from "./moment.ts";
 import { framesOf } from "./stack.ts";
 import { clean } from "./width.ts";
 
@@ -19,6 +19,9 @@ export function describeJob(job: JobDetail): string {
     ...job.refs.map((ref): [string, string] => ["ref", `${ref.kind} ${ref.id}`]),
     ["outcome", outcomeOf(job)],
     ["tries", triesOf(job)],
+    ["next", nextOf(job)],
+    ["key", job.key === null ? null : `${job.key}  (its jobs run one after the other)`],
+    ["worker", job.worker],
     ["error", job.error_class === null ? null : `${job.error_class}: ${job.error_message ?? ""}`],
   ];
   return [
@@ -50,6 +53,24 @@ function triesOf({ attempts, max_attempts, recoveries, revivals }: JobDetail): s
     ...(recoveries > 0 ? [`its process died ${times(recoveries)}`] : []),
     ...(revivals > 0 ? [`revived by the sender ${times(revivals)}`] : []),
   ].join(", ");
+}
+
+/** What it waits for, or since when it is at work. */
+function nextOf({ state, attempts, run_at, started_at }: JobDetail): string | null {
+  switch (state) {
+    case "scheduled":
+      return `${attempts > 0 ? "tried again" : "due"} at ${showTime(run_at)}, ${showUntil(run_at)}`;
+    case "ready":
+      return `a worker takes it as soon as one is free; due since ${showTime(run_at)}`;
+    case "waiting":
+      return "waits for an earlier job of the same key";
+    case "running":
+      return started_at === null ? null : `at work since ${showTime(started_at)}, ${showAgo(started_at)}`;
+    case "done":
+    case "dead":
+    case "cancelled":
+      return null;
+  }
 }
 
 const times = (count: number) => (count === 1 ? "once" : `${count} times`);

@@ -2,7 +2,8 @@
 import { Command } from "commander";
 import type { Calls } from "../client/client.ts";
 import { print, printJson } from "./print.ts";
-import { requireOurs, withApi, withTarget } from "./target.ts";
+import { requireOurs } from "./answers.ts";
+import { withApi, withTarget } from "./target.ts";
 
 /** The calls that take an id and give a thing. */
 type ShowCall = {

@@ -138,6 +138,7 @@ export interface Job {
   readonly key: string | null;
   readonly priority: number;
   readonly max_attempts: number;
+  /** When it is or was due. */
   readonly run_at: string;
   readonly started_at: string | null;
   readonly finished_at: string | null;
@@ -172,8 +173,14 @@ export interface JobDetail {
   /** How often the sender's resend brought it back. */
   readonly revivals: number;
   readonly state: "scheduled" | "ready" | "waiting" | "running" | "done" | "dead" | "cancelled";
+  readonly key: string | null;
+  readonly priority: number;
   readonly max_attempts: number;
+  /** When it is or was due. */
+  readonly run_at: string;
+  readonly started_at: string | null;
   readonly finished_at: string | null;
+  readonly worker: string | null;
   readonly received_at: string | null;
   readonly request_id: string | null;
   /** False where the event's body was pruned or erased: it cannot be replayed. */
@@ -509,6 +516,7 @@ export interface RetentionPreview {
   readonly jobs: Count;
   readonly attempts: Count;
   readonly workers: Count;
+  readonly operations: Count;
 }
 export interface Erasure {
   readonly dry_run: boolean;
@@ -595,7 +603,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly Event[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -629,7 +637,7 @@ export interface Calls {
       /** Only say what would be done. */
       readonly dry_run?: boolean | undefined;
       /** Why, in words. Kept in the audit. */
-      readonly reason: string;
+      readonly reason?: string | undefined;
     };
     output: Routed;
   };
@@ -656,7 +664,7 @@ export interface Calls {
       readonly key?: string | undefined;
       /** Only of this event, by our id or by the sender's. */
       readonly event?: string | undefined;
-      /** Only those that this worker holds now. */
+      /** Only those that this worker holds now: its id, or host/pid. */
       readonly worker?: string | undefined;
       /** Made at this time or later. */
       readonly since?: string | undefined;
@@ -669,7 +677,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly Job[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -714,7 +722,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly DeadLetter[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -799,7 +807,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly Operation[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -865,7 +873,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly OperationItem[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -956,7 +964,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly Rejection[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -972,8 +980,8 @@ export interface Calls {
     input: {
       /** Only by this actor; `cli:*` means every actor that begins so. */
       readonly actor?: string | undefined;
-      /** Only by operator, system or handler; people means everything that no handler wrote. */
-      readonly role?: string | undefined;
+      /** Only of this role; people means everything that no handler wrote. */
+      readonly role?: "operator" | "system" | "handler" | "people" | undefined;
       /** Only this action; `job.*` means every action that begins so. */
       readonly action?: string | undefined;
       /** Only about this target. */
@@ -991,7 +999,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly AuditEntry[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };
@@ -1043,7 +1051,7 @@ export interface Calls {
     };
     output: {
       readonly items: readonly Anomaly[];
-      /** Where the next page begins; absent on the last. */
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
       readonly cursor?: string | undefined;
     };
   };

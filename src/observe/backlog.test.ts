@@ -1,6 +1,6 @@
 // The gauges of the queues must never hold up whoever asks for metrics.
 import { expect, test, vi } from "vitest";
-import { createBacklog, type QueueBacklog } from "./backlog.ts";
+import { createBacklog, type Backlog, type QueueBacklog } from "./backlog.ts";
 import { createMetrics } from "./metrics.ts";
 
 const QUEUE: QueueBacklog = {
@@ -14,10 +14,12 @@ const QUEUE: QueueBacklog = {
   oldest_ready_seconds: 7.5,
 };
 
+const BACKLOG: Backlog = { queues: [QUEUE], operations: { running: 2, stopped: 1 } };
+
 const facts = { version: "0", waiting: () => 0, running: () => 0, skewMs: () => 0 };
 
 test("shows what waits in each queue, and asks once for all of it", async () => {
-  const read = vi.fn(() => Promise.resolve([QUEUE]));
+  const read = vi.fn(() => Promise.resolve(BACKLOG));
   const { registry } = createMetrics({ ...facts, backlog: createBacklog(read) });
   for (let times = 0; times < 3; times += 1) {
     const text = await registry.metrics();
@@ -27,6 +29,8 @@ test("shows what waits in each queue, and asks once for all of it", async () => 
     expect(text).toContain('ukemi_queue_jobs{queue="default",state="running"} 4');
     expect(text).toContain('ukemi_queue_jobs{queue="default",state="dead"} 5');
     expect(text).toContain('ukemi_queue_oldest_ready_seconds{queue="default"} 7.5');
+    expect(text).toContain('ukemi_operations{state="running"} 2');
+    expect(text).toContain('ukemi_operations{state="stopped"} 1');
     expect(text).toContain('ukemi_queue_paused{queue="default"} 1');
   }
   expect(read).toHaveBeenCalledTimes(1);
@@ -39,22 +43,23 @@ test("answers without the queues when the database hangs, and asks it once", asy
     const text = await registry.metrics();
     expect(text).toContain("ukemi_jobs_running 0");
     expect(text).not.toContain("ukemi_queue_jobs{");
+    expect(text).not.toContain("ukemi_operations{");
   }
   expect(read).toHaveBeenCalledTimes(1);
 });
 
 test("gives the last answer while the database is away, and none when that is old", async () => {
   let now = 0;
-  const read = vi.fn<() => Promise<QueueBacklog[]>>().mockResolvedValueOnce([QUEUE]);
+  const read = vi.fn<() => Promise<Backlog>>().mockResolvedValueOnce(BACKLOG);
   read.mockRejectedValue(new Error("away"));
   const backlog = createBacklog(read, () => now);
-  expect(await backlog()).toEqual([QUEUE]);
+  expect(await backlog()).toEqual(BACKLOG);
   now += 10_000;
-  expect(await backlog()).toEqual([QUEUE]);
+  expect(await backlog()).toEqual(BACKLOG);
   now += 60_000;
-  expect(await backlog()).toEqual([]);
-  read.mockResolvedValue([{ ...QUEUE, ready: 9 }]);
+  expect(await backlog()).toBeUndefined();
+  read.mockResolvedValue({ ...BACKLOG, queues: [{ ...QUEUE, ready: 9 }] });
   now += 10_000;
-  expect(await backlog()).toMatchObject([{ ready: 9 }]);
+  expect(await backlog()).toMatchObject({ queues: [{ ready: 9 }] });
   expect(read).toHaveBeenCalledTimes(4);
 });

@@ -1,4 +1,4 @@
-// What waits in the queues, for the gauges: asked of the database now and then, and never waited for long.
+// What waits in the database, for the gauges: asked for now and then, and never waited for long.
 import { inTime, steadyMs } from "../clock.ts";
 import type { ListedQueue } from "../storage/queues.ts";
 
@@ -7,6 +7,12 @@ export type QueueBacklog = Pick<
   ListedQueue,
   "name" | "paused" | "ready" | "scheduled" | "waiting" | "running" | "dead" | "oldest_ready_seconds"
 >;
+
+/** What waits: jobs in their queues, operations for a process or a person. */
+export interface Backlog {
+  readonly queues: readonly QueueBacklog[];
+  readonly operations: { readonly running: number; readonly stopped: number };
+}
 
 /** Answers younger than this are given again. */
 const FRESH_MS = 5000;
@@ -17,12 +23,12 @@ const WAIT_MS = 250;
 /** What is older than this is no answer any more. */
 const OLD_MS = 60_000;
 
-/** Makes a reader that asks the database at most every few seconds. It never rejects: what is not known is left out. */
+/** Makes a reader that asks the database at most every few seconds. It never rejects; undefined is what is not known. */
 export function createBacklog(
-  read: () => Promise<readonly QueueBacklog[]>,
+  read: () => Promise<Backlog>,
   nowMs: () => number = steadyMs,
-): () => Promise<readonly QueueBacklog[]> {
-  let last: { readonly queues: readonly QueueBacklog[]; readonly at: number } | undefined;
+): () => Promise<Backlog | undefined> {
+  let last: { readonly backlog: Backlog; readonly at: number } | undefined;
   let asking = false;
   let waited: Promise<void> | undefined;
   let nextAt = -Infinity;
@@ -31,7 +37,7 @@ export function createBacklog(
     asking = true;
     const startedAt = nowMs();
     try {
-      last = { queues: await read(), at: nowMs() };
+      last = { backlog: await read(), at: nowMs() };
     } catch {
       // the database is away: other metrics say so
     }
@@ -43,6 +49,6 @@ export function createBacklog(
     // all who come at once wait together; a question that hangs does not hold up those who come later
     if (!asking && nowMs() >= nextAt) waited = inTime(ask(), WAIT_MS, () => {});
     await waited;
-    return last && nowMs() - last.at < OLD_MS ? last.queues : [];
+    return last && nowMs() - last.at < OLD_MS ? last.backlog : undefined;
   };
 }

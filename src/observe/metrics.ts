@@ -4,7 +4,7 @@ import type { Receipt } from "../inbox/receipt.ts";
 import type { Fault } from "../storage/faults.ts";
 import type { Rescued } from "../storage/rescue.ts";
 import type { Report } from "../work/execute.ts";
-import type { QueueBacklog } from "./backlog.ts";
+import type { Backlog } from "./backlog.ts";
 
 export interface Metrics {
   readonly registry: Registry;
@@ -36,8 +36,8 @@ export interface MetricsOptions {
   readonly running: () => number;
   /** How far the process clock is ahead of the database's, in milliseconds. */
   readonly skewMs: () => number | undefined;
-  /** What waits in the queues; never rejects, and never takes long. */
-  readonly backlog?: () => Promise<readonly QueueBacklog[]>;
+  /** What waits in the database; never rejects, and never takes long. */
+  readonly backlog?: () => Promise<Backlog | undefined>;
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -138,7 +138,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
 
   const work = createWorkMetrics(registers, options.running);
-  createQueueMetrics(registers, options.backlog ?? (() => Promise.resolve([])));
+  if (options.backlog) createBacklogMetrics(registers, options.backlog);
 
   return {
     registry,
@@ -163,15 +163,27 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-/** What waits in the queues, whoever works on them: every process shows the same. */
-function createQueueMetrics(registers: Registry[], backlog: () => Promise<readonly QueueBacklog[]>): void {
+/** What waits, whoever works on it: every process shows the same. */
+function createBacklogMetrics(registers: Registry[], backlog: () => Promise<Backlog | undefined>): void {
+  const readQueues = async () => (await backlog())?.queues ?? [];
+  new Gauge({
+    name: "ukemi_operations",
+    help: "Operations that have not come to their end: running, or stopped by themselves above their limit of failures.",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      const operations = (await backlog())?.operations;
+      this.reset();
+      for (const [state, count] of Object.entries(operations ?? {})) this.set({ state }, count);
+    },
+  });
   new Gauge({
     name: "ukemi_queue_jobs",
     help: "Jobs in the database that are not done, by state: ready, scheduled, waiting, running, dead.",
     labelNames: ["queue", "state"],
     registers,
     async collect() {
-      const queues = await backlog();
+      const queues = await readQueues();
       this.reset();
       for (const queue of queues) {
         for (const state of QUEUE_STATES) this.set({ queue: queue.name, state }, queue[state]);
@@ -184,7 +196,7 @@ function createQueueMetrics(registers: Registry[], backlog: () => Promise<readon
     labelNames: ["queue"],
     registers,
     async collect() {
-      const queues = await backlog();
+      const queues = await readQueues();
       this.reset();
       for (const queue of queues) this.set({ queue: queue.name }, queue.oldest_ready_seconds ?? 0);
     },
@@ -195,7 +207,7 @@ function createQueueMetrics(registers: Registry[], backlog: () => Promise<readon
     labelNames: ["queue"],
     registers,
     async collect() {
-      const queues = await backlog();
+      const queues = await readQueues();
       this.reset();
       for (const queue of queues) this.set({ queue: queue.name }, queue.paused ? 1 : 0);
     },

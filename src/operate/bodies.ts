@@ -2,15 +2,15 @@
 import { PLAIN, readBodyKeys } from "../body-keys.ts";
 import { UkemiError } from "../errors.ts";
 import { readBody, type ShownBody } from "../storage/bodies.ts";
-import { lockDataKeys, readDataKeys, replaceWrapping } from "../storage/data-keys.ts";
-import type { ErasurePreview } from "../storage/erasure.ts";
+import { lockDataKeys, readDataKeys, replaceWrapping, type WrappedKey } from "../storage/data-keys.ts";
+import type { ErasurePreview } from "../storage/erasure-choice.ts";
 import { uuidv7Floor } from "../storage/ids.ts";
 import { createKeyring, sealed as sealedError, unwrap } from "../storage/keyring.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { wrapKey } from "../storage/sealing.ts";
 import { countPlain, sealBatch, type SealedBatch } from "../storage/seal-stored.ts";
 import { type BatchOptions } from "./batches.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { erase, previewErase, type ErasureRequest, type ErasureResult } from "./erasure.ts";
 import { readMandate, readText, type Mandate } from "./mandate.ts";
 import { inTransaction } from "./transaction.ts";
@@ -47,8 +47,12 @@ export interface Bodies {
   show(event: string, options?: { readonly tenants?: readonly string[] }): Promise<ShownBody | undefined>;
   /** Every data key, the oldest first. */
   keys(): Promise<readonly ListedDataKey[]>;
+  /** What a re-wrap would do. Throws where a data key could not be opened. */
+  previewRewrap(): Promise<RewrapResult>;
   /** Wraps every data key anew under the first master key, all or none: the others can be taken away afterwards. */
   rewrap(mandate: Mandate): Promise<RewrapResult>;
+  /** How many stored bodies lie as they came. */
+  previewSeal(): Promise<{ readonly plain: number }>;
   /** Seals bodies that were stored before bodyKeys was set. What is done stays done. */
   seal(mandate: Mandate, options?: BatchOptions): Promise<SealResult>;
   /** What an erasure would touch. */
@@ -66,6 +70,21 @@ export function createBodies(
 ): Bodies {
   const masters = readBodyKeys(bodyKeys);
   const keyring = createKeyring(bodyKeys);
+
+  /** Those that another master key opens than the first, wrapped under it. */
+  function plan(rows: readonly WrappedKey[]) {
+    const first = masters[0];
+    if (!first || bodyKeys[0] === PLAIN) throw noMaster();
+    const old = rows.filter((row) => row.wrapped_by !== first.name);
+    const keys = old.map((row) => {
+      const key = unwrap(masters, row);
+      if (!key) throw sealedError(masters, row);
+      return { id: row.id, wrapped: wrapKey(first, key) };
+    });
+    const from = [...new Set(old.map((row) => row.wrapped_by))];
+    return { first, keys, from, data_keys: rows.length };
+  }
+
   return {
     async show(given, { tenants } = {}) {
       const id = readText("event", given, ID_MAX);
@@ -80,22 +99,21 @@ export function createBodies(
         opens: unwrap(masters, row) !== undefined,
       }));
     },
+    async previewRewrap() {
+      const { first, keys, data_keys } = plan(await read(readDataKeys));
+      return { wrapped_by: first.name, changed: keys.length, data_keys };
+    },
     async rewrap(mandate) {
       const by = readMandate(mandate);
-      const first = masters[0];
-      if (!first || bodyKeys[0] === PLAIN) throw noMaster();
       return inTransaction(await open(), async (client) => {
-        const rows = await lockDataKeys(client);
-        const old = rows.filter((row) => row.wrapped_by !== first.name);
-        const keys = old.map((row) => {
-          const key = unwrap(masters, row);
-          if (!key) throw sealedError(masters, row);
-          return { id: row.id, wrapped: wrapKey(first, key) };
-        });
-        const from = [...new Set(old.map((row) => row.wrapped_by))];
+        const { first, keys, from, data_keys } = plan(await lockDataKeys(client));
         await replaceWrapping(client, { keys, from, to: first.name, ...by });
-        return { wrapped_by: first.name, changed: keys.length, data_keys: rows.length };
+        return { wrapped_by: first.name, changed: keys.length, data_keys };
       });
+    },
+    async previewSeal() {
+      if (!keyring.seals) throw noMaster();
+      return { plain: await read(countPlain) };
     },
     async seal(mandate, options = {}) {
       const by = readMandate(mandate);

@@ -1,22 +1,24 @@
 // An operator's hands that count what they do, for the metrics of the process they are in.
 import type { Act } from "../observe/metrics.ts";
 import type { Operate } from "./operate.ts";
+import { afterCommit } from "./transaction.ts";
 
-/** The same hands, counting. */
-export function countActs(operate: Operate, count: (act: Act, jobs: number) => void): Operate {
+/** The same hands, counting what was committed. */
+export function countActs(operate: Operate, counted: (act: Act, jobs: number) => void): Operate {
   const { dead, events } = operate;
+  const count = (act: Act, jobs: number) => afterCommit(() => Promise.resolve(counted(act, jobs)));
   return {
     ...operate,
     dead: {
       ...dead,
       async replay(...given) {
         const result = await dead.replay(...given);
-        count("replayed", result.changed);
+        await count("replayed", result.changed);
         return result;
       },
       async drop(...given) {
         const result = await dead.drop(...given);
-        count("dropped", result.changed);
+        await count("dropped", result.changed);
         return result;
       },
     },
@@ -24,12 +26,12 @@ export function countActs(operate: Operate, count: (act: Act, jobs: number) => v
       ...events,
       async route(...given) {
         const result = await events.route(...given);
-        count("routed", result.jobs);
+        await count("routed", result.jobs);
         return result;
       },
       async routeBatch(...given) {
         const result = await events.routeBatch(...given);
-        count("routed", result.jobs);
+        await count("routed", result.jobs);
         return result;
       },
     },

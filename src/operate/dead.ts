@@ -1,15 +1,7 @@
 // Dead letters in an operator's hands: look, find the cause, then replay or drop.
 import type { UkemiError } from "../errors.ts";
 import type { DeadFilter } from "../storage/dead-filter.ts";
-import {
-  groupDead,
-  listDead,
-  readCursor,
-  showJob,
-  type DeadGroup,
-  type DeadPage,
-  type ShownJob,
-} from "../storage/dead-letters.ts";
+import { groupDead, listDead, readCursor, type DeadGroup, type DeadPage } from "../storage/dead-letters.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import {
   chooseDead,
@@ -26,6 +18,8 @@ import {
 import { letRun } from "./batches.ts";
 import { readMandate, wrong, type Mandate } from "./mandate.ts";
 import { readLimit, type PageRequest } from "./page.ts";
+import { within, type Reach } from "./reach.ts";
+import type { Read } from "./read.ts";
 import { filterOf, readDeadFilter, type Selection } from "./selection.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -38,32 +32,22 @@ export interface DeadResult {
   readonly skips: readonly Skip[];
 }
 
-/** Only what belongs to these tenants. @default everything */
-export interface Scope {
-  readonly tenants?: readonly string[] | undefined;
-}
-
 /** What can be done with dead letters. */
 export interface DeadLetters {
   /** Newest first. */
-  list(filter?: DeadFilter, page?: Scope & PageRequest): Promise<DeadPage>;
+  list(filter?: DeadFilter, page?: Reach & PageRequest): Promise<DeadPage>;
   /** By error class and handler, the largest first. */
-  groups(filter?: DeadFilter, scope?: Scope): Promise<readonly DeadGroup[]>;
-  /** One job with its event and every try, also when it is no longer dead. */
-  show(id: number, scope?: Scope): Promise<ShownJob | undefined>;
+  groups(filter?: DeadFilter, reach?: Reach): Promise<readonly DeadGroup[]>;
   /** What a replay or a drop would touch. */
-  preview(selection: Selection, scope?: Scope): Promise<DeadPreview>;
+  preview(selection: Selection, reach?: Reach): Promise<DeadPreview>;
   /**
    * Puts up to a thousand back to work in one transaction, with a fresh set of attempts. Those whose event has no body any
    * more are skipped.
    */
-  replay(selection: Selection, mandate: Mandate, scope?: Scope): Promise<DeadResult>;
+  replay(selection: Selection, mandate: Mandate, reach?: Reach): Promise<DeadResult>;
   /** Gives up to a thousand up for good, in one transaction. */
-  drop(selection: Selection, mandate: Mandate, scope?: Scope): Promise<DeadResult>;
+  drop(selection: Selection, mandate: Mandate, reach?: Reach): Promise<DeadResult>;
 }
-
-/** Runs a read with a limit of time. */
-export type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
 
 const SKIPS_SHOWN = 100;
 
@@ -77,44 +61,37 @@ export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLe
     selection: Selection,
     mandate: Mandate,
     apply: Apply,
-    { tenants }: Scope = {},
+    reach: Reach = {},
   ): Promise<DeadResult> {
-    const filter = within(filterOf(selection), tenants);
+    const filter = within(filterOf(selection), reach);
     const by = readMandate(mandate);
     const pool = await open();
     const { count, skips, keys } = await inTransaction(pool, async (client) => {
       const chosen = await choose(client, filter, CHANGES_MAX + 1);
       if (chosen.ids.length > CHANGES_MAX) throw tooMany();
-      return apply(client, { ...chosen, ...by, tenants });
+      return apply(client, { ...chosen, ...by, tenants: reach.tenants });
     });
     await letRun(pool, keys);
     return { changed: count, skipped: skips.length, skips: skips.slice(0, SKIPS_SHOWN) };
   }
 
   return {
-    async list(filter = {}, { limit: given, cursor, tenants } = {}) {
+    async list(filter = {}, { limit: given, cursor, ...reach } = {}) {
       const limit = readLimit(given);
       if (cursor !== undefined && !readCursor(cursor)) {
         throw wrong("cursor", "must be the cursor of an earlier answer");
       }
       const page = cursor === undefined ? { limit } : { limit, after: cursor };
-      const wanted = within(readDeadFilter(filter), tenants);
+      const wanted = within(readDeadFilter(filter), reach);
       return read((client) => listDead(client, wanted, page));
     },
-    groups: (filter = {}, { tenants } = {}) =>
-      read((client) => groupDead(client, within(readDeadFilter(filter), tenants))),
-    show: async (id, { tenants } = {}) =>
-      Number.isSafeInteger(id) ? read((client) => showJob(client, id, tenants)) : undefined,
-    preview: (selection, { tenants } = {}) =>
-      read((client) => previewDead(client, within(filterOf(selection), tenants))),
-    replay: (selection, mandate, scope) => change(selection, mandate, replayJobs, scope),
-    drop: (selection, mandate, scope) => change(selection, mandate, dropJobs, scope),
+    groups: (filter = {}, reach = {}) =>
+      read((client) => groupDead(client, within(readDeadFilter(filter), reach))),
+    preview: (selection, reach = {}) =>
+      read((client) => previewDead(client, within(filterOf(selection), reach))),
+    replay: (selection, mandate, reach) => change(selection, mandate, replayJobs, reach),
+    drop: (selection, mandate, reach) => change(selection, mandate, dropJobs, reach),
   };
-}
-
-/** The filter within the caller's tenants. */
-export function within(filter: DeadFilter, tenants: readonly string[] | undefined): DeadFilter {
-  return tenants === undefined ? filter : { ...filter, tenants };
 }
 
 /** Ids that were named are all looked at, so that each is answered for; a filter chooses among the dead. */

@@ -2,16 +2,14 @@
 import { UkemiError } from "../errors.ts";
 import {
   chooseErasure,
-  eraseBodies,
-  eraseRejections,
   previewErasure,
   type ErasureFilter,
   type ErasurePreview,
-  type Erasing,
-} from "../storage/erasure.ts";
+} from "../storage/erasure-choice.ts";
+import { eraseBodies, eraseRejections, type Erasing } from "../storage/erasure.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { letRun, type BatchOptions } from "./batches.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
 import { inTransaction, surroundingClient } from "./transaction.ts";
 

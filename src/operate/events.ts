@@ -4,7 +4,7 @@ import type { ShownBody } from "../storage/bodies.ts";
 import { showEvent, type StoredEvent } from "../storage/event-show.ts";
 import { pageOf, type Page } from "../storage/conditions.ts";
 import type { Bodies } from "./bodies.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readPage, UUID, type PageRequest } from "./page.ts";
 
 /** An event with its body. */

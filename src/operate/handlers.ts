@@ -2,7 +2,7 @@
 import { listHandlers, removeHandler, type ListedHandler } from "../storage/handlers.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { inTransaction } from "./transaction.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readMandate, readText, type Mandate } from "./mandate.ts";
 
 /** What can be done with handlers. */

@@ -29,7 +29,7 @@ export interface Janitor {
 
 /** Nothing is done until it is started. */
 export function createJanitor({ open, limits, alert, metrics, tell }: JanitorOptions): Janitor {
-  const operations = createOperationRound({ alert, tell });
+  const operations = createOperationRound({ alert, tell, changed: metrics.changed });
   const rounds: readonly Round[] = [
     operations,
     createStatisticsRound({ alert, noticed: metrics.anomaly }),

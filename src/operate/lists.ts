@@ -1,8 +1,8 @@
 // What an operator looks at: jobs, workers, the quarantine and the audit.
 import { listAudit, type AuditEntry, type AuditFilter } from "../storage/audit-list.ts";
 import type { Page } from "../storage/conditions.ts";
-import { isUuid } from "../storage/ids.ts";
-import { JOB_STATES, listJobs, type JobFilter, type ListedJob } from "../storage/job-list.ts";
+import { listJobs, type JobFilter, type ListedJob } from "../storage/job-list.ts";
+import { showJob, type ShownJob } from "../storage/job-show.ts";
 import {
   listRejections,
   showRejection,
@@ -10,14 +10,18 @@ import {
   type RejectionFilter,
   type ShownRejection,
 } from "../storage/rejection-list.ts";
+import { JOB_STATES } from "../storage/states.ts";
 import { listWorkers, type ListedWorker } from "../storage/worker-list.ts";
-import type { Read } from "./dead.ts";
 import { wrong } from "./mandate.ts";
 import { NUMBER, readPage, type PageRequest } from "./page.ts";
+import type { Reach } from "./reach.ts";
+import type { Read } from "./read.ts";
 
 /** Jobs of every state, newest first. */
 export interface Jobs {
   list(filter?: JobFilter, page?: PageRequest): Promise<Page<ListedJob>>;
+  /** One job with its event and every try. */
+  show(id: number, reach?: Reach): Promise<ShownJob | undefined>;
 }
 
 /** Those who do the work. */
@@ -43,11 +47,11 @@ export function createJobs(read: Read): Jobs {
       if (filter.state !== undefined && !JOB_STATES.includes(filter.state)) {
         throw wrong("state", `must be one of ${JOB_STATES.join(", ")}`);
       }
-      if (filter.worker !== undefined && !isUuid(filter.worker))
-        throw wrong("worker", "must be a worker's id");
       const wanted = readPage(page, NUMBER);
       return read((client) => listJobs(client, filter, wanted));
     },
+    show: async (id, { tenants } = {}) =>
+      Number.isSafeInteger(id) ? read((client) => showJob(client, id, tenants)) : undefined,
   };
 }
 

@@ -1,9 +1,9 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
-import { readWithin, type Pool } from "../storage/postgres.ts";
+import type { Pool } from "../storage/postgres.ts";
 import type { LimitName } from "../storage/retention-limits.ts";
 import type { RetentionLimits } from "../storage/retention.ts";
 import { createBodies, type Bodies } from "./bodies.ts";
-import { createDeadLetters, type DeadLetters, type Read } from "./dead.ts";
+import { createDeadLetters, type DeadLetters } from "./dead.ts";
 import { createEventReader, type EventReader } from "./events.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
 import {
@@ -17,12 +17,12 @@ import {
   type Workers,
 } from "./lists.ts";
 import { createOperations, type Operations } from "./operations.ts";
+import { createRead } from "./read.ts";
 import { createQueues, type Queues } from "./queues.ts";
 import { createStatistics, type Statistics } from "./statistics.ts";
 import { createRetention, type Retention } from "./retention.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
-import { surroundingClient } from "./transaction.ts";
 
 /** An operator's hands. */
 export interface Operate {
@@ -62,10 +62,7 @@ const READ_TIMEOUT_MS = 5000;
 /** Makes an operator's hands. Nothing is opened until they are used. */
 export function createOperate(options: OperateOptions): Operate {
   const { open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys, onOperation, limits, namedLimits } = options;
-  const read: Read = async (work) => {
-    const surrounding = surroundingClient();
-    return surrounding ? work(surrounding) : readWithin(await open(), readTimeoutMs, work);
-  };
+  const read = createRead(open, readTimeoutMs);
   const bodies = createBodies(open, read, bodyKeys);
   return {
     events: { ...createEventReader(read, bodies), ...createStoredEvents(open, read) },

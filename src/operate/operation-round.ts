@@ -3,6 +3,7 @@
 import { sleep } from "../clock.ts";
 import { crashPoint } from "../crash-point.ts";
 import type { OperationAlert } from "../observe/alerts.ts";
+import type { Act } from "../observe/metrics.ts";
 import type { JobKey } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
 import type { Tell } from "../storage/news.ts";
@@ -36,6 +37,10 @@ export interface OperationRound extends Round {
 export interface OperationRoundOptions {
   readonly alert: (alert: OperationAlert) => void;
   readonly tell: Tell;
+  /** Told of every batch that was committed. @default nobody is */
+  readonly changed?: (act: Act, jobs: number) => void;
+  /** How long an operation must have waited for others before this one makes its first step. @default 0 */
+  readonly patienceMs?: number;
 }
 
 /** After a step that failed the operation is put off, and the others have their turn. */
@@ -43,6 +48,18 @@ const AFTER_FAULT_MS = 5000;
 
 export function createOperationRound(options: OperationRoundOptions): OperationRound {
   let awake = new AbortController();
+  // whoever was needed once goes on without waiting
+  let patienceMs = options.patienceMs ?? 0;
+  const step = async (pool: Pool): Promise<number> => {
+    const dueMs = await readUntilDue(pool);
+    if (dueMs === undefined) return LOOK_MS.late;
+    const waitMs = dueMs + patienceMs;
+    if (waitMs > 0) return Math.min(Math.ceil(waitMs), LOOK_MS.late);
+    const stepped = await stepOperation(pool, options);
+    if (stepped === undefined) return LOOK_MS.soon; // another process is at it
+    patienceMs = 0;
+    return 0;
+  };
   return {
     name: "looking after operations",
     wake: () => awake.abort(),
@@ -53,7 +70,7 @@ export function createOperationRound(options: OperationRoundOptions): OperationR
       ended.addEventListener("abort", end, { once: true });
       try {
         let pauseMs = 0;
-        while (pauseMs === 0 && !ended.aborted) pauseMs = await goOn(duties, options);
+        while (pauseMs === 0 && !ended.aborted) pauseMs = await step(duties);
         if (!ended.aborted) await sleep(pauseMs, wake.signal);
       } finally {
         ended.removeEventListener("abort", end);
@@ -63,19 +80,10 @@ export function createOperationRound(options: OperationRoundOptions): OperationR
   };
 }
 
-/** Makes one step where an operation is due; resolves with the milliseconds until one may be again. */
-async function goOn(pool: Pool, options: OperationRoundOptions): Promise<number> {
-  const dueMs = await readUntilDue(pool);
-  if (dueMs === undefined) return LOOK_MS.late;
-  if (dueMs > 0) return Math.min(Math.ceil(dueMs), LOOK_MS.late);
-  const step = await stepOperation(pool, options);
-  return step === undefined ? LOOK_MS.soon : 0; // another process is at it
-}
-
 /** Makes one step of the operation that has been due for longest; undefined where there is none. */
 export async function stepOperation(
   pool: Pool,
-  { alert, tell }: OperationRoundOptions,
+  { alert, tell, changed = () => {} }: OperationRoundOptions,
 ): Promise<string | undefined> {
   let taken: TakenOperation | undefined;
   try {
@@ -88,6 +96,7 @@ export async function stepOperation(
     });
     if (!step || !taken) return undefined;
     crashPoint("operation.after_commit");
+    if (step.changed > 0) changed(step.kind === "replay" ? "replayed" : "dropped", step.changed);
     await letRun(pool, step.keys);
     if (step.state !== taken.state) report(step, alert, tell);
     return step.id;
@@ -109,7 +118,7 @@ function report(step: Stepped, alert: OperationRoundOptions["alert"], tell: Tell
   tell("info", "operation done", { operation: id, done, dead, dropped, skipped, gone });
 }
 
-type Step = Stepped & { readonly keys: readonly JobKey[] };
+type Step = Stepped & { readonly keys: readonly JobKey[]; readonly changed: number };
 
 /** Notices what has ended, decides whether and how it goes on, does one batch, and writes all of it down. */
 async function makeStep(client: Queryable, taken: TakenOperation): Promise<Step> {
@@ -134,7 +143,15 @@ async function makeStep(client: Queryable, taken: TakenOperation): Promise<Step>
   const moved = ended > 0 || batch.taken > 0;
   const pacedMs = pace(now, batch.count);
   const nextMs = nextLook({ ...now, allowedMs: -pacedMs }, { moved, idleMs: now.idleMs });
-  const step: Step = { ...now, moved, acted: batch.taken > 0, nextMs, pacedMs, keys: batch.keys };
+  const step: Step = {
+    ...now,
+    moved,
+    acted: batch.taken > 0,
+    nextMs,
+    pacedMs,
+    keys: batch.keys,
+    changed: batch.count,
+  };
   await saveStep(client, step);
   if (step.state !== taken.state) await auditEnd(client, step, `operation.${step.state}`);
   return step;

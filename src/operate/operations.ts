@@ -25,7 +25,8 @@ import {
 import { pageOf, type Page } from "../storage/conditions.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { previewDead, type DeadPreview } from "../storage/replay.ts";
-import { within, type Read, type Scope } from "./dead.ts";
+import { within, type Reach } from "./reach.ts";
+import type { Read } from "./read.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
 import { AT_WORK_MAX } from "./operation-plan.ts";
 import { readPage, UUID, type PageRequest } from "./page.ts";
@@ -34,7 +35,7 @@ import { afterCommit, inTransaction } from "./transaction.ts";
 
 /** What an operation would do: which dead letters, and how. */
 export type OperationDraft = Selection &
-  Scope & {
+  Reach & {
     readonly kind: OperationKind;
     /** Items per second. @default as fast as it goes */
     readonly rate?: number | undefined;
@@ -68,7 +69,7 @@ export interface ShownOperation extends ListedOperation {
   readonly waits_for: string | null;
 }
 
-type Paging = Scope & PageRequest;
+type Paging = Reach & PageRequest;
 
 /** What can be done with operations. An id that the caller may not see is one that is not there: `not_found`. */
 export interface Operations {
@@ -78,13 +79,13 @@ export interface Operations {
   create(request: OperationRequest, mandate: Mandate): Promise<ShownOperation>;
   /** The newest first. */
   list(page?: Paging & { readonly state?: OperationState | undefined }): Promise<Page<ListedOperation>>;
-  show(id: string, scope?: Scope): Promise<ShownOperation>;
+  show(id: string, reach?: Reach): Promise<ShownOperation>;
   /** What became of each job, in their order. */
   items(id: string, page?: Paging & { readonly state?: ItemState | undefined }): Promise<Page<OperationItem>>;
   /** From the commit on no further item is touched. What was replayed before goes on to its end. */
-  abort(id: string, mandate: Mandate, scope?: Scope): Promise<ChangedOperation>;
+  abort(id: string, mandate: Mandate, reach?: Reach): Promise<ChangedOperation>;
   /** Goes on with the items that wait, after an abort or a stop; after a stop failures count anew. */
-  resume(id: string, mandate: Mandate, scope?: Scope): Promise<ChangedOperation>;
+  resume(id: string, mandate: Mandate, reach?: Reach): Promise<ChangedOperation>;
 }
 
 export interface OperationsOptions {
@@ -110,14 +111,14 @@ export function createOperations(options: OperationsOptions): Operations {
     apply: (client: Queryable, asked: OperationChange) => Promise<ChangedOperation | undefined>,
     id: string,
     mandate: Mandate,
-    { tenants }: Scope = {},
+    { tenants }: Reach = {},
   ): Promise<ChangedOperation> {
     const asked = { ...readMandate(mandate), id: readId(id), tenants };
     const changed = await inTransaction(await open(), (client) => apply(client, asked));
     return changed ?? missing();
   }
 
-  const show = (id: string, { tenants }: Scope = {}) =>
+  const show = (id: string, { tenants }: Reach = {}) =>
     read(async (client) => {
       const operation = (await readOperation(client, readId(id), tenants)) ?? missing();
       const atWork = operation.counts.replayed === 0 ? [] : await readAtWork(client, operation.id);
@@ -128,7 +129,7 @@ export function createOperations(options: OperationsOptions): Operations {
     show,
     async preview(request) {
       const { rate } = readManner(request);
-      const filter = within(filterOf(request), request.tenants);
+      const filter = within(filterOf(request), request);
       const preview = await read((client) => previewDead(client, filter));
       const busy = await read((client) => countBusy(client, filter));
       const able = preview.count - busy;
@@ -146,7 +147,7 @@ export function createOperations(options: OperationsOptions): Operations {
         kind: request.kind,
         ...readManner(request),
         ...readMandate(mandate),
-        filter: within(filterOf(request), request.tenants),
+        filter: within(filterOf(request), request),
         selection: shownSelection(request),
         tenants: request.tenants,
         most: itemsMax,

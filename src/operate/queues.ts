@@ -4,7 +4,7 @@ import type { Pool } from "../storage/postgres.ts";
 import { changeQueue, listQueues, readQueueNames, type ListedQueue } from "../storage/queues.ts";
 import { INLINE } from "../work/handler.ts";
 import { inTransaction } from "./transaction.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readMandate, readText, type Mandate } from "./mandate.ts";
 
 /** What a change of a queue did. */
@@ -18,8 +18,6 @@ export interface QueueResult {
 /** What can be done with queues. */
 export interface Queues {
   list(): Promise<readonly ListedQueue[]>;
-  /** Throws where there is no such queue, or it cannot be paused. */
-  check(name: string, act: "pause" | "resume"): Promise<void>;
   /** No worker claims its jobs from the commit on; those that run go on to their end. Events are still received. */
   pause(name: string, mandate: Mandate): Promise<QueueResult>;
   resume(name: string, mandate: Mandate): Promise<QueueResult>;
@@ -46,7 +44,6 @@ export function createQueues(open: () => Promise<Pool>, read: Read): Queues {
   }
   return {
     list: () => read(listQueues),
-    check: async (name, act) => void (await check(name, act === "pause")),
     pause: (name, mandate) => change(name, true, mandate),
     resume: (name, mandate) => change(name, false, mandate),
   };

@@ -6,7 +6,7 @@ import type { Tell } from "../storage/news.ts";
 import { agreeLimits, noteLimits, type AgreedLimits, type LimitName } from "../storage/retention-limits.ts";
 import { previewRetention, type RetentionPreview } from "../storage/retention-preview.ts";
 import type { RetentionLimits, Run } from "../storage/retention.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readMandate, type Mandate } from "./mandate.ts";
 import { AFTER_HELD_UP_MS, EVERY_MS, prune, type PruneOptions, type PruneResult } from "./prune.ts";
 import type { Round } from "./rounds.ts";
@@ -122,8 +122,8 @@ export function createRetentionRound(own: RetentionLimits, tell: Tell = () => {}
         return answer.busy ? BUSY_MS : Math.min(EVERY_MS, answer.againMs + BUSY_MS * Math.random());
       }
       await noteLimits(duties, own); // a first run may take days
-      const { jobs, attempts, bodies, workers, held_up } = answer.result;
-      if (jobs + attempts + bodies + workers + held_up.length > 0) {
+      const { jobs, attempts, bodies, workers, operations, held_up } = answer.result;
+      if (jobs + attempts + bodies + workers + operations + held_up.length > 0) {
         tell("info", "pruned what is old", { ...answer.result });
       }
       return held_up.length > 0 ? AFTER_HELD_UP_MS : EVERY_MS;

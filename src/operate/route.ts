@@ -15,7 +15,7 @@ import {
 } from "../storage/route.ts";
 import { BATCH_ROWS, letRun, type BatchOptions } from "./batches.ts";
 import { inTransaction } from "./transaction.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
 
 /** Which unrouted events, and for whom. */

@@ -1,5 +1,6 @@
 // Which dead letters an operator means: by id, by filter, or all of them, but never all of them by mistake.
 import type { DeadFilter } from "../storage/dead-filter.ts";
+import { DEATHS } from "../storage/states.ts";
 import { readText, wrong } from "./mandate.ts";
 
 /** Which dead letters are meant. A filter without a single field is refused: say `all` instead. */
@@ -23,9 +24,6 @@ const TEXTS = [
   "death",
 ] as const;
 const TEXT_MAX = 500;
-
-/** Every way to die. */
-const DEATHS: readonly string[] = ["exhausted", "terminal", "crashed", "overdue"];
 
 /** The filter that a selection comes to. */
 export function filterOf(selection: Selection): DeadFilter {

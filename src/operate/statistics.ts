@@ -10,7 +10,7 @@ import {
 } from "../storage/statistics.ts";
 import { listAnomalies, type Anomaly } from "../storage/statistics-anomalies.ts";
 import { pageOf, type Page } from "../storage/conditions.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readText, wrong } from "./mandate.ts";
 import { NUMBER, readPage, type PageRequest } from "./page.ts";
 

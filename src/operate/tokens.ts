@@ -5,7 +5,6 @@ import { isUuid, uuidv7 } from "../storage/ids.ts";
 import type { Pool } from "../storage/postgres.ts";
 import {
   expireToken,
-  hasAdmin,
   hasTokens,
   insertToken,
   listTokens,
@@ -17,7 +16,7 @@ import {
   type Scope,
 } from "../storage/tokens.ts";
 import { inTransaction } from "./transaction.ts";
-import type { Read } from "./dead.ts";
+import type { Read } from "./read.ts";
 import { readMandate, readText, wrong, type Mandate } from "./mandate.ts";
 
 /** What a token is to be. */
@@ -45,8 +44,6 @@ export interface Tokens {
   find(secret: string): Promise<ListedToken | undefined>;
   /** True where one was ever made. */
   any(): Promise<boolean>;
-  /** True where somebody has an active one of scope admin for everything. */
-  anyAdmin(): Promise<boolean>;
 }
 
 const PREFIX = "ukemi_";
@@ -92,7 +89,6 @@ export function createTokens(open: () => Promise<Pool>, read: Read): Tokens {
     find: async (secret) =>
       secret.startsWith(PREFIX) ? read((client) => useToken(client, hashOf(secret))) : undefined,
     any: () => read(hasTokens),
-    anyAdmin: () => read(hasAdmin),
   };
 }
 

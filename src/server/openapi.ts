@@ -1,5 +1,6 @@
 // The OpenAPI document, made from the routes: what is not in it is not there.
 import type { TSchema } from "typebox";
+import { catalogue, type ErrorCode } from "../errors.ts";
 import { VERSION } from "../version.ts";
 import type { Route } from "./route.ts";
 
@@ -24,8 +25,13 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   503: "The store cannot be reached; try again after Retry-After.",
 };
 
-const CHANGE_PROBLEMS: Readonly<Record<string, string>> = {
+/** What a request with a body may be answered. */
+const BODY_PROBLEMS: Readonly<Record<string, string>> = {
   413: "The body is too large.",
+};
+
+/** What a request with an Idempotency-Key may be answered. */
+const KEY_PROBLEMS: Readonly<Record<string, string>> = {
   422: "The Idempotency-Key was used for another request.",
 };
 
@@ -70,7 +76,8 @@ export function createDocument(routes: readonly Route[]): Document {
 }
 
 function describe(route: Route, schemas: Record<string, Json>): Json {
-  const isChange = route.method === "POST";
+  const hasBody = route.method === "POST";
+  const takesKey = hasBody && route.manner !== "reads";
   const isBytes = (route.answer as { format?: string }).format === "binary";
   return {
     operationId: route.id,
@@ -88,9 +95,9 @@ function describe(route: Route, schemas: Record<string, Json>): Json {
       ...Object.entries(route.query?.properties ?? {}).map(([name, schema]) =>
         queryOf(name, schema, schemas),
       ),
-      ...(isChange ? [KEY] : []),
+      ...(takesKey ? [KEY] : []),
     ],
-    ...(isChange
+    ...(hasBody
       ? {
           requestBody: {
             required: true,
@@ -108,13 +115,23 @@ function describe(route: Route, schemas: Record<string, Json>): Json {
         },
       },
       ...Object.fromEntries(
-        Object.entries({ ...PROBLEMS, ...(isChange ? CHANGE_PROBLEMS : {}) }).map(([status, description]) => [
+        Object.entries({
+          ...PROBLEMS,
+          ...(hasBody ? BODY_PROBLEMS : {}),
+          ...(takesKey ? KEY_PROBLEMS : {}),
+          ...Object.fromEntries((route.refuses ?? []).map(describeRefusal)),
+        }).map(([status, description]) => [
           status,
           { description, content: { "application/problem+json": { schema: refTo("Problem") } } },
         ]),
       ),
     },
   };
+}
+
+function describeRefusal(code: ErrorCode): [string, string] {
+  const { status, title, remedy }: { status?: number; title: string; remedy: string } = catalogue[code];
+  return [String(status), `${title}. ${remedy}`];
 }
 
 /** The header of every change. */

@@ -1,5 +1,6 @@
 // A route of the admin API as data: the server mounts it, the OpenAPI document describes it, the client is made from it.
 import type { Static, TObject, TSchema } from "typebox";
+import type { ErrorCode } from "../errors.ts";
 import type { Mandate } from "../operate/mandate.ts";
 import type { Operate } from "../operate/operate.ts";
 import type { Caller, Demand } from "./caller.ts";
@@ -34,6 +35,8 @@ interface Declared<Q extends TObject, B extends TObject, A extends TSchema> exte
   readonly manner?: "reads" | "many_commits";
   /** Fields of the answer that are secrets: a repeated request with the same Idempotency-Key is answered without them. */
   readonly secrets?: readonly string[];
+  /** What it refuses beside what every route does. */
+  readonly refuses?: readonly ErrorCode[];
   run(asked: Asked<Static<Q>, Static<B>>, operate: Operate): Promise<Static<A>>;
 }
 

@@ -68,10 +68,10 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
   };
 }
 
-/** Refuses to be reached from elsewhere by anyone. */
+/** Refuses to be reached from elsewhere by anyone. A token that has expired guards the door too, and keeps no webhook out. */
 export async function requireTokenBeyondLoopback({ settings, operate }: Ukemi): Promise<void> {
   const { adminToken, host } = settings;
-  if (adminToken !== undefined || isLoopback(host) || (await operate.tokens.anyAdmin())) return;
+  if (adminToken !== undefined || isLoopback(host) || (await operate.tokens.any())) return;
   throw new UkemiError(
     "invalid_option",
     `A token is needed to listen on ${host}: set UKEMI_ADMIN_TOKEN, or make one with \`ukemi token create --scope admin\`.`,

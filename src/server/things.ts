@@ -1,5 +1,6 @@
 // The things of the API as schemas: what each answer holds. Routes are checked against them by the compiler and by tests.
 import { Type, type TObject, type TProperties, type TSchema } from "typebox";
+import { ATTEMPT_OUTCOMES, DEATHS, EVENT_STATUSES, JOB_STATES } from "../storage/states.ts";
 
 /** A time: a Date in code, ISO 8601 in JSON. */
 export const Time = Type.Unsafe<Date | string>({ type: "string", format: "date-time" });
@@ -24,7 +25,11 @@ export const pageOf = <T extends TSchema>(item: T) =>
   Type.Object(
     {
       items: Type.Unsafe<readonly Type.Static<T>[]>(Type.Array(item)),
-      cursor: Type.Optional(text("Where the next page begins; absent on the last.")),
+      cursor: Type.Optional(
+        text(
+          "Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most.",
+        ),
+      ),
     },
     { additionalProperties: false },
   );
@@ -41,10 +46,6 @@ export const Many = <T extends TSchema>(item: T) => Type.Unsafe<readonly Type.St
 
 export const Names = Many(Type.String());
 
-export const EVENT_STATUS = ["pending", "success", "failed", "skipped", "unrouted"] as const;
-export const DEATHS = ["exhausted", "terminal", "crashed", "overdue"] as const;
-export const JOB_STATE = ["scheduled", "ready", "waiting", "running", "done", "dead", "cancelled"] as const;
-
 export const Ref = thing("Ref", {
   kind: text("What it is, such as payment_intent."),
   id: text("The business id itself."),
@@ -52,7 +53,7 @@ export const Ref = thing("Ref", {
 
 export const Attempt = thing("Attempt", {
   number: Type.Integer(),
-  outcome: OneOf(["done", "retry", "not_yet", "dead", "returned", "crashed"]),
+  outcome: OneOf(ATTEMPT_OUTCOMES),
   error_class: OrNull(Type.String()),
   error_message: OrNull(Type.String()),
   error_stack: OrNull(Type.String()),
@@ -64,7 +65,7 @@ export const Attempt = thing("Attempt", {
 });
 
 const Outcome = thing("Outcome", {
-  status: OneOf(EVENT_STATUS),
+  status: OneOf(EVENT_STATUSES),
   error_message: OrNull(Type.String()),
   processed_at: OrNull(Time),
   billing_id: OrNull(Type.String()),
@@ -80,7 +81,7 @@ const eventFacts = {
   type: Type.String(),
   tenant: OrNull(Type.String()),
   refs: Many(Ref),
-  status: OneOf(EVENT_STATUS),
+  status: OneOf(EVENT_STATUSES),
   origin: OneOf(["webhook", "reconcile", "api", "test"]),
   received_at: Time,
   occurred_at: OrNull(Time),
@@ -90,7 +91,7 @@ const eventFacts = {
 
 export const Event = thing("Event", {
   ...eventFacts,
-  jobs: Many(thing("JobState", { id: Type.Integer(), handler: Type.String(), state: OneOf(JOB_STATE) })),
+  jobs: Many(thing("JobState", { id: Type.Integer(), handler: Type.String(), state: OneOf(JOB_STATES) })),
 });
 
 export const EventDetail = thing("EventDetail", {
@@ -106,7 +107,7 @@ export const EventDetail = thing("EventDetail", {
       id: Type.Integer(),
       handler: Type.String(),
       queue: Type.String(),
-      state: OneOf(JOB_STATE),
+      state: OneOf(JOB_STATES),
       attempts: Type.Integer(),
       max_attempts: Type.Integer(),
       error_class: OrNull(Type.String()),
@@ -146,16 +147,21 @@ const jobFacts = {
   created_at: Time,
 };
 
-export const Job = thing("Job", {
-  ...jobFacts,
-  state: OneOf(JOB_STATE),
-  key: OrNull(Type.String()),
+/** Where it is on its way. */
+const jobPlace = {
+  state: OneOf(JOB_STATES),
+  key: OrNull(text("Jobs of one key run one after the other.")),
   priority: Type.Integer(),
   max_attempts: Type.Integer(),
-  run_at: Time,
+  run_at: Type.Unsafe<Date | string>({ ...Time, description: "When it is or was due." }),
   started_at: OrNull(Time),
   finished_at: OrNull(Time),
   worker: OrNull(text("The worker that holds it now.")),
+};
+
+export const Job = thing("Job", {
+  ...jobFacts,
+  ...jobPlace,
 });
 
 const deadFacts = {
@@ -170,9 +176,7 @@ export const DeadLetter = thing("DeadLetter", { ...deadFacts, died_at: Time });
 
 export const JobDetail = thing("JobDetail", {
   ...deadFacts,
-  state: OneOf(JOB_STATE),
-  max_attempts: Type.Integer(),
-  finished_at: OrNull(Time),
+  ...jobPlace,
   received_at: OrNull(Time),
   request_id: OrNull(Type.String()),
   has_body: Type.Boolean({

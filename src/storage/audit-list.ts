@@ -1,13 +1,16 @@
 // Reading the audit: who did what, when, to what, and why.
-import { createConditions, pageOf, type Page } from "./conditions.ts";
+import type { Page } from "./conditions.ts";
 import type { Queryable } from "./postgres.ts";
+import { sift, type Sieve, type SiftOptions } from "./sift.ts";
+
+/** Whose entries: `people` means everything that no handler wrote. */
+export const AUDIT_ROLES = ["operator", "system", "handler", "people"] as const;
 
 /** Which entries to list, newest first. */
 export interface AuditFilter {
   /** Exactly, or by its beginning: `cli:*`. */
   readonly actor?: string;
-  /** `operator`, `system` or `handler`; `people` for everything that no handler wrote. */
-  readonly role?: string;
+  readonly role?: (typeof AUDIT_ROLES)[number];
   /** Exactly, or by its beginning: `job.*`. */
   readonly action?: string;
   readonly target?: string;
@@ -30,35 +33,41 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
+type Row = Omit<AuditEntry, "id" | "at"> & { readonly id: string; readonly at: string };
+
+const COLUMNS = {
+  select: "t.id, to_json(t.at) as at, t.actor, t.role, t.action, t.target, t.tenant, t.details",
+};
+
 /** Lists entries, newest first. */
 export async function listAudit(
   client: Queryable,
   filter: AuditFilter,
-  page: { readonly limit: number; readonly before?: string },
+  options: SiftOptions,
 ): Promise<Page<AuditEntry>> {
-  const conditions = createConditions();
-  const addName = (column: string, name: string | undefined) =>
-    name?.endsWith("*")
-      ? conditions.add(`starts_with(${column}, ?)`, name.slice(0, -1))
-      : conditions.add(`${column} = ?`, name);
-  addName("actor", filter.actor);
-  addName("action", filter.action);
-  if (filter.role === "people") conditions.require("role <> 'handler'");
-  else conditions.add("role = ?", filter.role);
-  conditions.add("target = ?", filter.target);
-  conditions.add("tenant = ?", filter.tenant);
-  conditions.add("tenant = any(?::text[])", filter.tenants);
-  conditions.add("at >= ?", filter.since);
-  conditions.add("at < ?", filter.until);
-  conditions.add("id < ?::bigint", page.before);
-  const { rows } = await client.query<Omit<AuditEntry, "id" | "at"> & { id: string; at: string }>(
-    `select id, to_json(at) as at, actor, role, action, target, tenant, details
-     from ukemi.audit_log
-     ${conditions.where()}
-     order by id desc
-     limit ${conditions.value(page.limit + 1)}`,
-    conditions.values,
-  );
-  const entries = rows.map((row) => ({ ...row, id: Number(row.id), at: new Date(row.at) }));
-  return pageOf(entries, page.limit, (entry) => String(entry.id));
+  const sieve: Sieve = {
+    table: "ukemi.audit_log",
+    time: "at",
+    found: [
+      ["target = ?", filter.target],
+      ["tenant = ?", filter.tenant],
+      ["tenant = any(?::text[])", filter.tenants],
+      // handlers write the most by far
+      ["role <> ?", filter.role === "people" ? "handler" : undefined],
+    ],
+    told: [
+      ["role = ?", filter.role === "people" ? undefined : filter.role],
+      named("actor", filter.actor),
+      named("action", filter.action),
+    ],
+    since: filter.since,
+    until: filter.until,
+  };
+  const { items, ...rest } = await sift<Row>(client, sieve, COLUMNS, options);
+  return { items: items.map((row) => ({ ...row, id: Number(row.id), at: new Date(row.at) })), ...rest };
+}
+
+/** Exactly, or by its beginning. */
+function named(column: string, name: string | undefined): readonly [string, unknown] {
+  return name?.endsWith("*") ? [`starts_with(${column}, ?)`, name.slice(0, -1)] : [`${column} = ?`, name];
 }

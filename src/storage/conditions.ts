@@ -13,8 +13,8 @@ export interface Conditions {
   where(): string;
 }
 
-export function createConditions(): Conditions {
-  const values: unknown[] = [];
+/** Makes conditions; those that go into the same statement share its values. */
+export function createConditions(values: unknown[] = []): Conditions {
   const clauses: string[] = [];
   const place = (value: unknown) => `$${values.push(value)}`;
   return {
@@ -31,7 +31,7 @@ export function createConditions(): Conditions {
 /** What a page of a list is, and where the next begins. */
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Absent on the last page. */
+  /** Absent on the last page. A page may hold fewer items than were asked for, and yet not be the last. */
   readonly cursor?: string;
 }
 

@@ -1,5 +1,6 @@
 // Which dead letters are meant: the filter that lists, groups, previews and changes share.
 import { isUuid } from "./ids.ts";
+import type { Death } from "./states.ts";
 
 /** Which dead letters; every field narrows it. */
 export interface DeadFilter {
@@ -13,8 +14,7 @@ export interface DeadFilter {
   /** The event, by our id or by the sender's. */
   readonly event?: string;
   readonly errorClass?: string;
-  /** How it died: `exhausted`, `terminal`, `crashed` or `overdue`. */
-  readonly death?: string;
+  readonly death?: Death;
   /** Died at this time or later. */
   readonly since?: Date;
   /** Died before this time. */

@@ -1,10 +1,7 @@
 // Reading stored events: lists with filters and a cursor, and one event with its refs and jobs.
 import { isUuid, uuidv7Floor } from "./ids.ts";
-import type { JobState } from "./job-list.ts";
 import type { Queryable } from "./postgres.ts";
-
-/** What became of an event. */
-export type EventStatus = "pending" | "success" | "failed" | "skipped" | "unrouted";
+import type { EventStatus, JobState } from "./states.ts";
 
 /** Which events to list, newest first. */
 export interface EventFilter {

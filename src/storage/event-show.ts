@@ -1,7 +1,7 @@
 // One event with everything that is known of it: body, refs, outcome, jobs and their attempts.
-import { findEvent, type EventStatus, type ListedEvent } from "./event-list.ts";
-import type { JobState } from "./job-list.ts";
-import type { ShownAttempt } from "./dead-letters.ts";
+import { findEvent, type ListedEvent } from "./event-list.ts";
+import type { EventStatus, JobState } from "./states.ts";
+import type { ShownAttempt } from "./job-show.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** What became of an event, with our own ids. */

@@ -1,20 +1,9 @@
 // Reading jobs of every state: lists with filters and a cursor.
-import { createConditions, pageOf, timeOf, type Page } from "./conditions.ts";
+import { timeOf, type Page } from "./conditions.ts";
 import { isUuid } from "./ids.ts";
 import type { Queryable } from "./postgres.ts";
-
-/** Where a job is on its way. */
-export type JobState = "scheduled" | "ready" | "waiting" | "running" | "done" | "dead" | "cancelled";
-
-export const JOB_STATES: readonly JobState[] = [
-  "scheduled",
-  "ready",
-  "waiting",
-  "running",
-  "done",
-  "dead",
-  "cancelled",
-];
+import type { JobState } from "./states.ts";
+import { sift, type Sieve, type SiftOptions } from "./sift.ts";
 
 /** Which jobs to list, newest first. */
 export interface JobFilter {
@@ -27,7 +16,7 @@ export interface JobFilter {
   readonly key?: string;
   /** The event, by our id or by the sender's. */
   readonly event?: string;
-  /** The worker that holds it now. */
+  /** The worker that holds it now: its id, or host/pid. */
   readonly worker?: string;
   /** Made at this time or later. */
   readonly since?: Date;
@@ -62,49 +51,52 @@ export interface ListedJob {
   readonly worker: string | null;
 }
 
+type Row = Omit<ListedJob, "id" | "created_at" | "run_at"> & {
+  readonly id: string;
+  readonly created_at: string;
+  readonly run_at: string;
+};
+
+const WORKERS = "select id from ukemi.workers where id::text = ?::text or host || '/' || pid = ?::text";
+
+const COLUMNS = {
+  select: `t.id, t.subscription as handler, t.queue, t.kind, t.state, t.event, e.event_id, e.type, t.tenant, t.key,
+    t.priority, t.attempt as attempts, t.max_attempts, t.recoveries, t.error_class, t.error_message,
+    to_json(t.created_at) as created_at, to_json(t.run_at) as run_at, to_json(t.started_at) as started_at,
+    to_json(t.finished_at) as finished_at, t.worker`,
+  joins: "left join ukemi.events e on e.id = t.event",
+};
+
 /** Lists jobs, newest first. Rows that are added while a reader pages do not shift the pages. */
 export async function listJobs(
   client: Queryable,
   filter: JobFilter,
-  page: { readonly limit: number; readonly before?: string },
+  options: SiftOptions,
 ): Promise<Page<ListedJob>> {
-  const conditions = createConditions();
-  conditions.add("j.state = ?", filter.state);
-  conditions.add("j.queue = ?", filter.queue);
-  conditions.add("j.subscription = ?", filter.handler);
-  conditions.add("j.tenant = ?", filter.tenant);
-  conditions.add("j.tenant = any(?::text[])", filter.tenants);
-  conditions.add("j.key = ?", filter.key);
-  conditions.add("j.worker = ? and j.state = 'running'", filter.worker);
-  conditions.add("j.created_at >= ?", filter.since);
-  conditions.add("j.created_at < ?", filter.until);
-  if (filter.event !== undefined) {
-    // a sender's id may look like one of ours
-    const byOurs = isUuid(filter.event) ? "or id = ?::text::uuid" : "";
-    conditions.add(
-      `j.event in (select id from ukemi.events where event_id = ?::text ${byOurs})`,
-      filter.event,
-    );
-  }
-  conditions.add("j.id < ?::bigint", page.before);
-  type Row = Omit<ListedJob, "id" | "created_at" | "run_at"> & {
-    readonly id: string;
-    readonly created_at: string;
-    readonly run_at: string;
+  // a sender's id may look like one of ours
+  const byOurs = filter.event !== undefined && isUuid(filter.event) ? "or id = ?::text::uuid" : "";
+  const sieve: Sieve = {
+    table: "ukemi.jobs",
+    time: "created_at",
+    found: [
+      ["tenant = ?", filter.tenant],
+      ["tenant = any(?::text[])", filter.tenants],
+      [`worker in (${WORKERS}) and state = 'running'`, filter.worker],
+      [`event in (select id from ukemi.events where event_id = ?::text ${byOurs})`, filter.event],
+      // the states that are few have indexes
+      ["state = ?", filter.state === "done" ? undefined : filter.state],
+    ],
+    told: [
+      ["state = ?", filter.state === "done" ? "done" : undefined],
+      ["queue = ?", filter.queue],
+      ["subscription = ?", filter.handler],
+      ["key = ?", filter.key],
+    ],
+    since: filter.since,
+    until: filter.until,
   };
-  const { rows } = await client.query<Row>(
-    `select j.id, j.subscription as handler, j.queue, j.kind, j.state, j.event, e.event_id, e.type, j.tenant, j.key,
-       j.priority, j.attempt as attempts, j.max_attempts, j.recoveries, j.error_class, j.error_message,
-       to_json(j.created_at) as created_at, to_json(j.run_at) as run_at, to_json(j.started_at) as started_at,
-       to_json(j.finished_at) as finished_at, j.worker
-     from ukemi.jobs j
-     left join ukemi.events e on e.id = j.event
-     ${conditions.where()}
-     order by j.id desc
-     limit ${conditions.value(page.limit + 1)}`,
-    conditions.values,
-  );
-  const jobs = rows.map((row) => ({
+  const { items, ...rest } = await sift<Row>(client, sieve, COLUMNS, options);
+  const jobs = items.map((row) => ({
     ...row,
     id: Number(row.id),
     created_at: new Date(row.created_at),
@@ -112,5 +104,5 @@ export async function listJobs(
     started_at: timeOf(row.started_at),
     finished_at: timeOf(row.finished_at),
   }));
-  return pageOf(jobs, page.limit, (job) => String(job.id));
+  return { items: jobs, ...rest };
 }

@@ -77,17 +77,24 @@ export async function takeOperation(client: Queryable): Promise<TakenOperation |
 const NOTICE = `
 with ended as (
   select i.position,
-    case when j.id is null then 'gone' when j.state = 'done' then 'done' else 'dead' end as state,
-    case when j.state in ('dead', 'cancelled') then j.error_class end as error_class,
+    case when j.id is null or j.is_erased then 'gone' when j.state = 'done' then 'done' else 'dead' end as state,
+    case when j.state in ('dead', 'cancelled') and not j.is_erased then j.error_class end as error_class,
     case
       when j.id is null then 'it ended, and was removed since'
+      when j.is_erased then 'it was cancelled by an erasure before it ended'
       when j.state = 'cancelled' then 'it died again and was dropped since' || coalesce(': ' || j.error_message, '')
       when j.state = 'dead' then j.error_message
     end as message
   from ukemi.operation_items i
   -- one by one: whatever the statistics say, the millions of other jobs are not looked at
   left join lateral (
-    select j.id, j.state, j.error_class, j.error_message from ukemi.jobs j where j.id = i.job limit 1
+    select j.id, j.state, j.error_class, j.error_message,
+      j.state = 'cancelled' and exists (
+        select from ukemi.audit_log l where l.target = j.id::text and l.action = 'job.cancelled' and l.role = 'operator'
+      ) as is_erased
+    from ukemi.jobs j
+    where j.id = i.job
+    limit 1
   ) as j on true
   where i.operation = $1::uuid and i.state = 'replayed'
     and (j.id is null or j.state in ('done', 'dead', 'cancelled'))
@@ -225,6 +232,7 @@ export async function auditEnd(client: Queryable, step: Stepped, action: string)
     [
       action,
       step.id,
+      // one of several tenants must not read of the others' items: what was done to a job is in its own entry
       step.tenants?.length === 1 ? step.tenants[0] : null,
       JSON.stringify({
         ...(step.stopReason === null ? {} : { reason: step.stopReason }),

@@ -259,3 +259,13 @@ export async function listItems(client: Queryable, query: ItemQuery): Promise<re
   );
   return rows.map((row) => ({ ...row, job: Number(row.job), changed_at: new Date(row.changed_at) }));
 }
+
+/** How many operations have not come to their end. */
+export async function countOpen(client: Queryable): Promise<{ running: number; stopped: number }> {
+  const { rows } = await client.query<{ running: number; stopped: number }>(
+    `select count(*) filter (where state = 'running')::int as running,
+       count(*) filter (where state = 'stopped')::int as stopped
+     from ukemi.operations`,
+  );
+  return rows[0]!;
+}

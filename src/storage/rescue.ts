@@ -1,7 +1,7 @@
 // Rescue: jobs are taken from workers that are gone, and from leases that have lapsed.
 import { isAlive, LOCKED_NUMBERS } from "./live-workers.ts";
 import type { Queryable } from "./postgres.ts";
-import type { Death } from "./settle-failed.ts";
+import type { Death } from "./states.ts";
 
 /** How long a worker whose lock is free may take to come back before its jobs are taken: a restart of the server is no crash. */
 const GRACE_MS = 1000;

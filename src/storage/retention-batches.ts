@@ -19,7 +19,7 @@ export interface Walk {
 }
 
 /** How many rows one transaction looks at: few, for what it writes must reach the disk beside the commits of others. */
-export const STEP_ROWS = 250;
+export const STEP_ROWS = 100;
 
 /** How many ids: the index still has entries of rows that went before, until they are vacuumed. */
 const STEP_IDS = 50_000;
@@ -171,4 +171,47 @@ export async function removeWorkers(client: Queryable, run: Run): Promise<number
   const removed = rowCount ?? 0;
   await noteRemoved(client, run, { workers: removed });
   return removed;
+}
+
+/** Operations that ended more than so many days ago. One that stopped by itself waits for a person, however long. */
+export const oldOperations = (days: string) => `
+  select id
+  from ukemi.operations
+  where state in ('done', 'aborted') and replayed = 0
+    and coalesce(finished_at, stopped_at) < ukemi.now() - ${days} * interval '1 day'`;
+
+const OPERATIONS = `
+with old as materialized (
+  ${oldOperations("$1::int")}
+  order by id
+  limit 1
+  for update skip locked
+),
+items as (
+  delete from ukemi.operation_items i
+  using (
+    select t.operation, t.position
+    from ukemi.operation_items t
+    join old on old.id = t.operation
+    order by t.position
+    limit ${STEP_ROWS}
+  ) as t
+  where i.operation = t.operation and i.position = t.position
+  returning i.position
+),
+gone as (
+  delete from ukemi.operations o
+  using old
+  where o.id = old.id and (select count(*) from items) < ${STEP_ROWS}
+  returning o.id
+)
+select (select count(*)::int from old) as looked, (select count(*)::int from gone) as removed`;
+
+/** Removes the oldest operation that ended more than so many days ago, a part of its items at a time. Must run in a transaction. */
+export async function removeOperations(client: Queryable, run: Run, days: number): Promise<Step> {
+  await client.query(SETTINGS);
+  const { rows } = await client.query<{ looked: number; removed: number }>(OPERATIONS, [days]);
+  const { looked, removed } = rows[0]!;
+  await noteRemoved(client, run, { operations: removed });
+  return { after: "", removed, ended: looked === 0 };
 }

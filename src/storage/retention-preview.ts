@@ -3,7 +3,7 @@ import { hasFinished, KEPT_EVENTS, someKeptEvents } from "./kept.ts";
 import { uuidv7Floor } from "./ids.ts";
 import type { Queryable } from "./postgres.ts";
 import { sqlState } from "./faults.ts";
-import { WORKER_DAYS } from "./retention-batches.ts";
+import { oldOperations, WORKER_DAYS } from "./retention-batches.ts";
 import { listOldMonths, type BodyMonth } from "./retention-months.ts";
 import { readPositions, type RetentionLimits } from "./retention.ts";
 
@@ -38,6 +38,8 @@ export interface RetentionPreview {
   /** By their own age; others go together with their jobs. */
   readonly attempts: Count;
   readonly workers: Count;
+  /** Ended as long ago as jobs are kept. */
+  readonly operations: Count;
 }
 
 /** So many rows are looked at before an estimate must do. */
@@ -74,6 +76,7 @@ export async function previewRetention(
       client,
       `select from ukemi.workers where ended_at < ukemi.now() - ${WORKER_DAYS} * interval '1 day'`,
     ),
+    operations: jobDays === 0 ? NOTHING : await countUpTo(client, oldOperations(String(jobDays))),
   };
 }
 

@@ -25,6 +25,7 @@ export interface Removed {
   readonly attempts: number;
   readonly bodies: number;
   readonly workers: number;
+  readonly operations: number;
 }
 
 /** Where the walks begin. */
@@ -46,9 +47,9 @@ const AUDIT = (from: string) => `
   insert into ukemi.audit_log (actor, role, action, target, details)
   select r.actor, r.role, 'retention.pruned', 'rows',
     jsonb_build_object('reason', r.reason, 'jobs', r.jobs, 'attempts', r.attempts, 'bodies', r.bodies, 'workers', r.workers,
-      'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days)
+      'operations', r.operations,      'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days)
   from ${from} r
-  where r.jobs + r.attempts + r.bodies + r.workers > 0`;
+  where r.jobs + r.attempts + r.bodies + r.workers + r.operations > 0`;
 
 const TAKE = `
 with was as materialized (
@@ -59,7 +60,7 @@ taken as (
   set holder = $1::uuid, held_until = ukemi.now() + ${HELD_MS} * interval '1 ms', started_at = ukemi.now(),
     actor = $2::text, role = $3::text, reason = $4::text,
     body_days = $6::int, attempt_days = $7::int, job_days = $8::int,
-    jobs = 0, attempts = 0, bodies = 0, workers = 0,
+    jobs = 0, attempts = 0, bodies = 0, workers = 0, operations = 0,
     -- from the first id at least once a day, and whenever a person asks
     jobs_after = case when again.all then 0 else r.jobs_after end,
     attempts_after = case when again.all then 0 else r.attempts_after end,
@@ -128,7 +129,8 @@ export async function noteRemoved(
   const { rowCount } = await client.query(
     `update ukemi.retention
      set jobs = jobs + $2, attempts = attempts + $3, bodies = bodies + $4, workers = workers + $5,
-       jobs_after = coalesce($6::bigint, jobs_after), attempts_after = coalesce($7::bigint, attempts_after)
+       operations = operations + $6,
+       jobs_after = coalesce($7::bigint, jobs_after), attempts_after = coalesce($8::bigint, attempts_after)
      where holder = $1::uuid`,
     [
       run.id,
@@ -136,6 +138,7 @@ export async function noteRemoved(
       removed.attempts ?? 0,
       removed.bodies ?? 0,
       removed.workers ?? 0,
+      removed.operations ?? 0,
       positions.jobs ?? null,
       positions.attempts ?? null,
     ],
@@ -158,9 +161,9 @@ export async function endRetention(client: Queryable, run: Run, againMs: number)
      audits as (${AUDIT("was")})
      update ukemi.retention r
      set holder = null, held_until = null, due_at = ukemi.now() + $2 * interval '1 ms',
-       jobs = 0, attempts = 0, bodies = 0, workers = 0
+       jobs = 0, attempts = 0, bodies = 0, workers = 0, operations = 0
      from was
-     returning was.jobs, was.attempts, was.bodies, was.workers`,
+     returning was.jobs, was.attempts, was.bodies, was.workers, was.operations`,
     [run.id, againMs],
   );
   const row = rows[0];
@@ -170,5 +173,6 @@ export async function endRetention(client: Queryable, run: Run, againMs: number)
     attempts: Number(row.attempts),
     bodies: Number(row.bodies),
     workers: Number(row.workers),
+    operations: Number(row.operations),
   };
 }

@@ -2,6 +2,7 @@
 import type { Lease } from "./claim.ts";
 import type { Queryable } from "./postgres.ts";
 import { LeaseLost, type Try } from "./settle.ts";
+import type { Death } from "./states.ts";
 
 /** An error as it is kept: redacted and bounded. */
 export interface KeptError {
@@ -9,9 +10,6 @@ export interface KeptError {
   readonly message: string;
   readonly stack: string | null;
 }
-
-/** Why a job is dead. */
-export type Death = "exhausted" | "terminal" | "crashed" | "overdue";
 
 /** What follows from a failed try. */
 export type Failure =

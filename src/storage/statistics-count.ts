@@ -125,7 +125,7 @@ written as (
   on conflict (source, type, hour, tenant) do update
   set received = excluded.received, success = excluded.success, failed = excluded.failed,
     skipped = excluded.skipped, unrouted = excluded.unrouted, last_received_at = excluded.last_received_at
-  -- events that retention removed stay counted: an hour never becomes smaller
+  -- two who count at once: the one that saw more wins, for an hour never becomes smaller
   where excluded.received >= h.received
     and (excluded.received, excluded.success, excluded.failed, excluded.skipped, excluded.unrouted)
       is distinct from (h.received, h.success, h.failed, h.skipped, h.unrouted)

@@ -1,10 +1,11 @@
 // Tokens of the admin API: made, looked up by their hash, rotated, revoked. The secret itself is never stored.
+import { timeOf } from "./conditions.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** What a token lets its holder do; each includes the ones before it. */
-export type Scope = "read" | "operate" | "admin";
+export type Scope = (typeof SCOPES)[number];
 
-export const SCOPES: readonly Scope[] = ["read", "operate", "admin"];
+export const SCOPES = ["read", "operate", "admin"] as const;
 
 /** A token as the API and the command line show it. */
 export interface ListedToken {
@@ -35,8 +36,6 @@ const FACTS = `
   t.revoked_at is null and (t.expires_at is null or t.expires_at > ukemi.now()) as active`;
 
 type Row = { readonly [Name in keyof ListedToken]: ListedToken[Name] };
-
-const timeOf = (value: unknown) => (value === null ? null : new Date(value as string));
 
 function toListed(row: Row): ListedToken {
   return {
@@ -80,16 +79,17 @@ export async function hasTokens(client: Queryable): Promise<boolean> {
   return rows[0]!.found;
 }
 
-/** True where somebody has an active token of scope admin for everything. */
-export async function hasAdmin(client: Queryable): Promise<boolean> {
-  const { rows } = await client.query<{ found: boolean }>(
-    `select exists (
-       select from ukemi.tokens
-       where revoked_at is null and (expires_at is null or expires_at > ukemi.now())
-         and scope = 'admin' and tenants is null
-     ) as found`,
+/** Until when somebody has an active token of scope admin for everything: null is for ever, undefined is nobody. */
+export async function adminUntil(client: Queryable): Promise<Date | null | undefined> {
+  const { rows } = await client.query<{ until: string | null; found: boolean }>(
+    `select count(*) > 0 as found,
+       case when not bool_or(expires_at is null) then to_json(max(expires_at)) end as until
+     from ukemi.tokens
+     where revoked_at is null and (expires_at is null or expires_at > ukemi.now())
+       and scope = 'admin' and tenants is null`,
   );
-  return rows[0]!.found;
+  const { found, until } = rows[0]!;
+  return found ? timeOf(until) : undefined;
 }
 
 /** A token to be made, with who makes it and why. */

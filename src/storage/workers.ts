@@ -15,10 +15,7 @@ export interface NewWorker {
 /** Registers a worker. Returns the number that its session locks. */
 export async function registerWorker(client: Queryable, worker: NewWorker): Promise<number> {
   const { rows } = await client.query<{ number: number }>(
-    `with forgotten as (
-       delete from ukemi.workers where ended_at < ukemi.now() - interval '30 days'
-     )
-     insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms)
+    `insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms)
      values ($1, $2, $3, $4, $5, $6, $7, $8)
      returning number`,
     [

@@ -14,7 +14,8 @@ import {
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { giveBack, holdsLease, type Return } from "../storage/give-back.ts";
 import { JOB_SETTING, jobSetting, LeaseLost, settleDone, type RunSql, type Try } from "../storage/settle.ts";
-import { settleFailed, type Death, type Failure, type KeptError } from "../storage/settle-failed.ts";
+import { settleFailed, type Failure, type KeptError } from "../storage/settle-failed.ts";
+import type { Death } from "../storage/states.ts";
 import type { Completions } from "./completions.ts";
 import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";

@@ -129,6 +129,25 @@ test("examines the store, its durability, clock, schema, secrets and disk", asyn
   expect(sick.stdout).toMatch(/warn +secrets/);
 });
 
+test("tells in time that the last admin's token expires, and when nobody has one", async () => {
+  const { url, pool } = await createDatabase();
+  const env = { DATABASE_URL: url };
+  const make = (...flags: string[]) =>
+    runCli(["token", "create", "--name", "x", "--scope", "admin", "--reason", "x", ...flags], env);
+  const access = async () => /^(\w+) +access +(.*)$/m.exec((await runCli(["doctor"], env)).stdout)?.slice(1);
+  expect(await access()).toEqual(["warn", expect.stringContaining("no admin token")]);
+  expect((await make("--expires-in", "3d")).code).toBe(0);
+  expect(await access()).toEqual(["warn", expect.stringMatching(/the last of scope admin expires in 3 d$/)]);
+  expect((await make("--expires-in", "90d")).code).toBe(0);
+  expect(await access()).toEqual(["ok", expect.stringMatching(/expires in 90 d$/)]);
+  await pool.query("update ukemi.tokens set revoked_at = ukemi.now()");
+  expect(await access()).toEqual(["warn", expect.stringContaining("nobody has an active one")]);
+  expect((await make("--tenant", "org_1")).code).toBe(0);
+  expect(await access()).toEqual(["warn", expect.stringContaining("nobody has an active one")]);
+  expect((await make()).code).toBe(0);
+  expect(await access()).toEqual(["ok", expect.not.stringContaining("expires")]);
+}, 120_000);
+
 test("finds a missing schema and an unreachable server", async () => {
   const { url } = await createDatabase({ empty: true });
   const empty = await runCli(["doctor"], { DATABASE_URL: url });

@@ -71,6 +71,52 @@ test("lists, groups and shows dead letters, as a table and as JSON", async () =>
   });
 });
 
+test("says what a job waits for, and finds what a worker holds by the name that people see", async () => {
+  const { ukemi, ...store } = await start();
+  const ids = await makeDead(store, ["evt_later", "evt_running", "evt_waiting"]);
+  const set = (event: string, change: string) =>
+    store.pool.query(
+      `update ukemi.jobs set death = null, finished_at = null, attempt = 1, ${change} where id = $1`,
+      [ids.get(event)!],
+    );
+  await set("evt_later", "state = 'scheduled', run_at = ukemi.now() + interval '3 h'");
+  await set("evt_waiting", "state = 'waiting', key = 'cus_1'");
+  const { rows } = await store.pool.query<{ id: string }>(
+    `insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms)
+     values (gen_random_uuid(), 'web-1', 42, '0', '{}', '{default}', false, 60000) returning id`,
+  );
+  await set(
+    "evt_running",
+    `state = 'running', started_at = ukemi.now(), lease_until = ukemi.now() + interval '1 h',
+     lease_token = gen_random_uuid(), worker = '${rows[0]!.id}'`,
+  );
+  const show = async (event: string) => (await ukemi("jobs", "show", String(ids.get(event)))).stdout;
+  expect(await show("evt_later")).toMatch(/^next +tried again at \d{4}-.*Z, in 3 h$/m);
+  expect(await show("evt_waiting")).toMatch(/^next +waits for an earlier job of the same key$/m);
+  expect(await show("evt_waiting")).toMatch(/^key +cus_1 /m);
+  expect(await show("evt_running")).toMatch(/^next +at work since \d{4}-.*Z, \d+ s ago$/m);
+  expect(await show("evt_running")).toContain(rows[0]!.id);
+  for (const worker of ["web-1/42", rows[0]!.id]) {
+    const { stdout } = await ukemi("jobs", "--worker", worker, "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ items: [{ event_id: "evt_running" }] });
+  }
+  expect(JSON.parse((await ukemi("jobs", "--worker", "web-1/43", "--json")).stdout)).toEqual({ items: [] });
+});
+
+test("names the flag that is wrong, as it is written, with what it may be", async () => {
+  const { ukemi } = await start();
+  const role = await ukemi("audit", "--role", "people?");
+  expect(role).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("operator, system, handler, people"),
+  });
+  const limit = ["operations", "create", "--all", "--name", "x", "--reason", "x", "--failure-limit", "7"];
+  expect(await ukemi(...limit)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/--failure-limit must be a number from 0 to 1/),
+  });
+});
+
 test("tells the life of a job in the order in which it happened, and each stack once", async () => {
   const { ukemi, ...store } = await start();
   const id = String((await makeDead(store, ["evt_1"])).get("evt_1"));

@@ -60,7 +60,7 @@ async function asksOf({ store, client, url, pool }: Awaited<ReturnType<typeof st
       listEvents: {},
       getEvent: { id: "evt_1" },
       getEventBody: { id: "evt_1" },
-      routeEvents: { since: "2020-01-01", reason, dry_run: true },
+      routeEvents: { since: "2020-01-01", dry_run: true },
       listJobs: {},
       getJob: { id: String(first!.id) },
       listDead: {},
@@ -140,6 +140,28 @@ test("the document is served to anyone, and every reference in it leads somewher
   for (const [, name] of references) expect(document.components.schemas).toHaveProperty(name!);
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(ROUTES.length);
+});
+
+test("says which routes take a key, and what each refuses of its own", () => {
+  const { paths } = createDocument(ROUTES);
+  for (const route of ROUTES) {
+    const { parameters, responses } = paths[route.path]![route.method.toLowerCase()] as {
+      parameters: { name: string; in: string }[];
+      responses: Record<string, { description: string }>;
+    };
+    const takesKey = route.method === "POST" && route.id !== "previewOperation";
+    expect(
+      parameters.some(({ name }) => name === "Idempotency-Key"),
+      route.id,
+    ).toBe(takesKey);
+    expect("422" in responses, route.id).toBe(takesKey);
+    expect("413" in responses, route.id).toBe(route.method === "POST");
+    expect("409" in responses, route.id).toBe(route.id === "eraseBodies");
+  }
+  expect(
+    (paths["/erasures"]!.post as { responses: Record<string, { description: string }> }).responses["409"]!
+      .description,
+  ).toContain("Jobs still need this body");
 });
 
 test("every list is walked to its end while rows arrive, without missing or repeating one", async () => {

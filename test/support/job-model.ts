@@ -1,5 +1,5 @@
 // The job state machine as it should be, in memory: what a property test holds against the database.
-import type { Death } from "../../src/storage/settle-failed.ts";
+import type { Death } from "../../src/storage/states.ts";
 
 /** Times are microseconds on the database's clock, as it told them. */
 export interface ModelJob {

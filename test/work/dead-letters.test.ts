@@ -251,15 +251,15 @@ test("a caller bound to tenants sees and changes only theirs, also by id", async
   const mine = await makeDead(store, ["evt_a"], { tenant: "org_a" });
   const others = await makeDead(store, ["evt_b"], { tenant: "org_b" });
   const nobodys = await makeDead(store, ["evt_none"]);
-  const { dead } = operateOn(store.pool);
+  const { dead, jobs } = operateOn(store.pool);
   const bound = { tenants: ["org_a"] };
   expect((await dead.list({}, bound)).items.map((item) => item.event_id)).toEqual(["evt_a"]);
   expect((await dead.list({ tenant: "org_b" }, bound)).items).toEqual([]);
   expect(await dead.groups({}, bound)).toMatchObject([{ count: 1 }]);
   expect(await dead.preview({ all: true }, bound)).toMatchObject({ count: 1 });
-  expect(await dead.show(mine.get("evt_a")!, bound)).toMatchObject({ event_id: "evt_a" });
+  expect(await jobs.show(mine.get("evt_a")!, bound)).toMatchObject({ event_id: "evt_a" });
   for (const id of [others.get("evt_b")!, nobodys.get("evt_none")!, 999_999]) {
-    expect(await dead.show(id, bound)).toBeUndefined();
+    expect(await jobs.show(id, bound)).toBeUndefined();
     for (const act of ["replay", "drop"] as const) {
       expect(await dead[act]({ ids: [id] }, MANDATE, bound)).toEqual({
         changed: 0,
@@ -278,9 +278,9 @@ test("says which bodies are gone before a replay, and skips those; a drop takes 
   await register(store.pool);
   const ids = await makeDead(store, ["evt_1", "evt_2", "evt_3"]);
   await removeBodies(store.pool, ["evt_2"]);
-  const { dead } = operateOn(store.pool);
+  const { dead, jobs } = operateOn(store.pool);
   expect(await dead.preview({ all: true })).toMatchObject({ count: 3, without_body: 1 });
-  expect((await dead.show(ids.get("evt_2")!))?.has_body).toBe(false);
+  expect((await jobs.show(ids.get("evt_2")!))?.has_body).toBe(false);
   expect(await dead.replay({ all: true }, MANDATE)).toEqual({
     changed: 2,
     skipped: 1,
@@ -508,10 +508,10 @@ test("shows one with its event, every try and everything that was done to it", a
   await ukemi.work();
   await storeElsewhere(url, ["evt_1"], { refs: [{ kind: "payment_intent", id: "pi_1" }] });
   const [job] = await untilDrained(pool);
-  const { dead } = operateOn(pool);
+  const { dead, jobs } = operateOn(pool);
   await dead.replay({ ids: [Number(job!.id)] }, MANDATE);
   await untilDrained(pool);
-  const shown = await dead.show(Number(job!.id));
+  const shown = await jobs.show(Number(job!.id));
   expect(shown).toMatchObject({
     id: Number(job!.id),
     state: "dead",
@@ -540,7 +540,7 @@ test("shows one with its event, every try and everything that was done to it", a
     ["test:jane", "job.replayed", "the cause is mended"],
     ["ukemi", "job.dead", null],
   ]);
-  expect(await dead.show(999_999)).toBeUndefined();
+  expect(await jobs.show(999_999)).toBeUndefined();
 });
 
 test("refuses a change without a reason, and one that would mean everything by mistake", async () => {

@@ -140,8 +140,8 @@ test("removes every trace of the subject's words, and keeps what was done", asyn
   await removeBodies(pool, ["evt_other"]);
   expect(await bodies.show("evt_other")).toMatchObject({ state: "pruned", erased_at: null });
   const job = Number(jobs.find(({ event_id }) => event_id === "evt_dead")!.id);
-  expect(await dead.show(job)).toMatchObject({ has_body: false, error_message: "erased" });
-  expect((await dead.show(job))!.body_erased_at).toEqual(expect.any(String));
+  expect(await operateOn(pool).jobs.show(job)).toMatchObject({ has_body: false, error_message: "erased" });
+  expect((await operateOn(pool).jobs.show(job))!.body_erased_at).toEqual(expect.any(String));
   expect(await dead.replay({ ids: [job] }, MANDATE)).toMatchObject({
     changed: 0,
     skips: [{ id: job, reason: "erased" }],

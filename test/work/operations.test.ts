@@ -1,7 +1,9 @@
 // Operations: many dead letters replayed or dropped as one thing that has a name, a pace and an end.
 import { expect, test } from "vitest";
 import type { Alert } from "../../src/observe/alerts.ts";
+import { createOperationRound } from "../../src/operate/operation-round.ts";
 import { createOperations, type Operations } from "../../src/operate/operations.ts";
+import { makeRounds } from "../../src/operate/rounds.ts";
 import { readWithin } from "../../src/storage/postgres.ts";
 import { retryAfter, terminal } from "../../src/work/outcome.ts";
 import { createDatabase } from "../support/database.ts";
@@ -827,4 +829,50 @@ test("lists operations and items in pages that miss and repeat nothing", async (
   const second = await other.operations.items(id, { limit: 5, cursor: first.cursor });
   expect([...first.items, ...second.items].map((item) => item.event_id)).toEqual(other.events);
   expect(second.cursor).toBeUndefined();
+});
+
+test("a job that an erasure cancelled is gone, and no failure of the operation", async () => {
+  const { pool, operations } = await byHand(12);
+  const { bodies } = operateOn(pool);
+  const made = await operations.create({ ...ALL, failureLimit: 0 }, MANDATE);
+  await stepNow(pool);
+  await bodies.erase({ event: "evt_0003", includeUnfinished: true }, MANDATE);
+  await endJobs(pool);
+  await look(pool);
+  expect(await operations.show(made.id)).toMatchObject({
+    state: "done",
+    counts: { done: 11, dead: 0, gone: 1 },
+  });
+  const { items } = await operations.items(made.id, { state: "gone" });
+  expect(items).toMatchObject([{ event_id: "evt_0003", error_class: null }]);
+  expect(items[0]!.message).toBe("it was cancelled by an erasure before it ended");
+});
+
+test("whoever only watches lets others make the steps, and makes them where nobody does", async () => {
+  const { pool, operations } = await withDead(3);
+  const stop = new AbortController();
+  const round = createOperationRound({ alert: () => {}, tell: () => {}, patienceMs: 3000 });
+  const made = await operations.create({ ...ALL, kind: "drop", name: "x" }, MANDATE);
+  const making = makeRounds(
+    [round],
+    () => Promise.resolve(pool),
+    () => {},
+    stop.signal,
+  );
+  try {
+    // it has been due from the first moment, and for longer than a round that is not patient would wait
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const overdue = await pool.query<{ ms: number }>(
+      "select extract(epoch from ukemi.now() - next_at)::float8 * 1000 as ms from ukemi.operations where state = 'running'",
+    );
+    if ((overdue.rows[0]?.ms ?? 0) < 3000) expect((await operations.show(made.id)).counts.waiting).toBe(3);
+    await untilDone(operations, made.id);
+  } finally {
+    stop.abort();
+    await making;
+  }
+  const { rows } = await pool.query<{ ms: number }>(
+    "select extract(epoch from finished_at - created_at)::float8 * 1000 as ms from ukemi.operations",
+  );
+  expect(rows[0]!.ms).toBeGreaterThanOrEqual(3000);
 });

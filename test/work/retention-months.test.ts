@@ -211,10 +211,10 @@ test("replays a dead letter that is older than every limit, and skips one whose 
   await letPass(pool, 200);
   await retentionOn(pool, { jobDays: 0 }).prune(MANDATE);
   expect(await bodiesOf(pool)).toEqual(["evt_bodiless", "evt_dead"]);
-  const { dead, events } = operateOn(pool);
+  const { dead, events, jobs } = operateOn(pool);
   // the finished one says that its body is gone
-  expect(await dead.show(done)).toMatchObject({ state: "done", has_body: false });
-  expect(await dead.show(ids.get("evt_dead")!)).toMatchObject({ state: "dead", has_body: true });
+  expect(await jobs.show(done)).toMatchObject({ state: "done", has_body: false });
+  expect(await jobs.show(ids.get("evt_dead")!)).toMatchObject({ state: "dead", has_body: true });
   await removeBodies(pool, ["evt_bodiless"]);
   expect(await dead.preview({ all: true })).toMatchObject({ count: 2, without_body: 1 });
   expect(await dead.replay({ all: true }, MANDATE)).toMatchObject({

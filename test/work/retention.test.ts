@@ -5,7 +5,9 @@ import { createRetentionRound } from "../../src/operate/retention.ts";
 import { endRetention, takeRetention } from "../../src/storage/retention.ts";
 import { createDatabase } from "../support/database.ts";
 import { HANDLER, makeDead, MANDATE, operateOn, readAudit, readOutcomes, register } from "../support/dead.ts";
+import { stepNow } from "../support/operations.ts";
 import { countRows, finishJobs, letPass, LIMITS, retentionOn } from "../support/retention.ts";
+import { until } from "../support/until.ts";
 import { makeUkemi, readJobs, storeElsewhere } from "../support/work.ts";
 
 const states = async (pool: Parameters<typeof readJobs>[0]) =>
@@ -168,7 +170,7 @@ test("walks many rows in small steps, says how far it is, and goes on where it w
     },
   });
   expect(stopped).toMatchObject({ jobs: 2000, stopped: true });
-  expect(seen.slice(0, 2)).toEqual(["jobs 250/3500", "jobs 500/3500"]);
+  expect(seen.slice(0, 2)).toEqual(["jobs 100/3500", "jobs 200/3500"]);
   expect(await countRows(pool, "jobs")).toBe(1500);
   const round = createRetentionRound(LIMITS);
   await round.run(pool, new AbortController().signal);
@@ -279,4 +281,46 @@ test("forgets workers that ended long ago, not those that live", async () => {
   expect((await retentionOn(pool).preview()).workers).toEqual({ count: 1, exact: true });
   expect(await retentionOn(pool).prune(MANDATE)).toMatchObject({ workers: 1 });
   expect(await countRows(pool, "workers")).toBe(1);
+});
+
+test("forgets operations that ended long ago with their items, not those that somebody may go on with", async () => {
+  const store = await createDatabase();
+  const { pool } = store;
+  await register(pool);
+  const { operations } = operateOn(pool);
+  const make = async (prefix: string, count: number) => {
+    await makeDead(
+      store,
+      Array.from({ length: count }, (_, index) => `evt_${prefix}_${index}`),
+    );
+    return operations.create({ kind: "drop", name: prefix, all: true }, MANDATE);
+  };
+  const done = await make("done", 600);
+  await until(async () => {
+    await stepNow(pool);
+    return (await operations.show(done.id)).state === "done";
+  }, "the operation to be done");
+  const aborted = await make("aborted", 3);
+  await operations.abort(aborted.id, MANDATE);
+  await operations.abort((await make("stopped", 2)).id, MANDATE);
+  await pool.query("update ukemi.operations set state = 'stopped' where name = 'stopped'");
+  const running = await make("running", 1);
+  expect((await retentionOn(pool).preview()).operations).toEqual({ count: 0, exact: true });
+  await letPass(pool, 31);
+  expect((await retentionOn(pool).preview()).operations).toEqual({ count: 2, exact: true });
+  expect(await retentionOn(pool, { jobDays: 0 }).prune(MANDATE)).toMatchObject({ operations: 0 });
+  expect(await retentionOn(pool).prune(MANDATE)).toMatchObject({ operations: 2 });
+  const left = await pool.query<{ name: string; items: number }>(
+    `select o.name, count(i.*)::int as items
+     from ukemi.operations o left join ukemi.operation_items i on i.operation = o.id group by 1 order by 1`,
+  );
+  expect(left.rows).toEqual([
+    { name: "running", items: running.total },
+    { name: "stopped", items: 5 },
+  ]);
+  expect((await pool.query("select from ukemi.operation_items")).rowCount).toBe(running.total + 5);
+  expect((await readAudit(pool)).at(-1)).toMatchObject({
+    action: "retention.pruned",
+    details: { operations: 2 },
+  });
 });

@@ -1,7 +1,10 @@
 // Rolling deploys: version N−1 runs on schema N, and work goes on while the schema is migrated under it.
 import { expect, test } from "vitest";
 import { migrate, readMigrations, type Migration } from "../../src/storage/migrate.ts";
+import { countEvents } from "../../src/operate/statistics-round.ts";
 import { createDatabase } from "../support/database.ts";
+import { MANDATE } from "../support/dead.ts";
+import { until } from "../support/until.ts";
 import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
 
 const TYPE = "payment_intent.succeeded";
@@ -39,6 +42,53 @@ test("works on the jobs that a receiver of the version before makes", async () =
   const jobs = await untilDrained(pool);
   expect(jobs.map((job) => job.state)).toEqual(["done", "done"]);
   expect(ran.toSorted()).toEqual(["evt_new", "evt_old"]);
+});
+
+test("takes over what lies in a schema of version 1: it is worked on, listed, replayed, counted and pruned", async () => {
+  const { url, pool } = await createDatabase({ empty: true });
+  const known = await readMigrations();
+  await migrate(pool, known.slice(0, 1));
+  await pool.query(
+    `insert into ukemi.subscriptions (name, source, pattern) values ('stripe/${TYPE}', 'stripe', '${TYPE}')`,
+  );
+  for (const id of ["evt_ready", "evt_dead", "evt_done"]) await pool.query(VERSION_1, [id]);
+  const end = (id: string, state: string) =>
+    pool.query(
+      `update ukemi.jobs set state = $2, finished_at = ukemi.now(), attempt = 1, error_class = 'TypeError'
+       where event = (select id from ukemi.events where event_id = $1)`,
+      [id, state],
+    );
+  await end("evt_dead", "dead");
+  await end("evt_done", "done");
+  await pool.query(
+    "insert into ukemi.audit_log (actor, role, action) values ('a', 'operator', 'old'), ('h', 'handler', 'older')",
+  );
+  await migrate(pool, known);
+
+  const { ukemi } = makeUkemi(url, { bodyKeys: [`a:${Buffer.alloc(32, 7).toString("base64")}`] });
+  const ran: string[] = [];
+  ukemi.on("stripe", TYPE, ({ event }) => ran.push(event.id));
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_new"]);
+  await until(() => ran.length === 2, "the old and the new to be worked on");
+  const { dead, jobs, audit, statistics, bodies, retention } = ukemi.operate;
+  expect((await dead.list()).items).toMatchObject([{ event_id: "evt_dead", death: "exhausted" }]);
+  expect((await dead.replay({ all: true }, MANDATE)).changed).toBe(1);
+  await untilDrained(pool);
+  expect(ran.toSorted()).toEqual(["evt_dead", "evt_new", "evt_ready"]);
+  expect((await jobs.list({ state: "done" })).items).toHaveLength(4);
+  expect((await audit.list({ role: "people", action: "old" })).items).toHaveLength(1);
+  await bodies.seal(MANDATE);
+  expect((await bodies.show("evt_ready"))?.body?.toString()).toBe('{"id":"evt_ready"}');
+  await countEvents(pool, { recentMs: 0 });
+  expect(
+    await statistics.types({
+      since: new Date(Date.now() - 86_400_000),
+      until: new Date(Date.now() + 86_400_000),
+    }),
+  ).toMatchObject({ items: [{ type: TYPE, received: 4 }] });
+  await pool.query("update ukemi.clock set shift = '31 days'");
+  expect(await retention.prune(MANDATE)).toMatchObject({ jobs: 4 });
 });
 
 test("goes on working while the next version migrates the schema, and starts again on it", async () => {

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { terminal } from "../../src/index.ts";
+import { surround } from "../../src/operate/transaction.ts";
 import { sampleEvent } from "../../src/testing/sample-events.ts";
 import { signStripe } from "../../src/testing/sign.ts";
 import { createDatabase } from "../support/database.ts";
-import { MANDATE } from "../support/dead.ts";
+import { makeDead, MANDATE } from "../support/dead.ts";
 import { SECRET, startServerProcess } from "../support/server.ts";
 import { until } from "../support/until.ts";
 import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
@@ -71,6 +72,16 @@ test("counts replays, drops, revivals and routes, and shows the backlog of every
   await ukemi.operate.queues.pause("default", MANDATE);
   await ukemi.operate.dead.drop({ all: true }, MANDATE);
   expect(await changed("dropped")).toBe(2);
+  // what a round does is counted too, and what is rolled back is not
+  await makeDead({ url, pool }, ["evt_10", "evt_11", "evt_12"]);
+  const lost = surround(pool, async () => {
+    await ukemi.operate.dead.drop({ all: true }, MANDATE);
+    throw new Error("the answer could not be kept");
+  });
+  await expect(lost).rejects.toThrow("could not be kept");
+  expect(await changed("dropped")).toBe(2);
+  await ukemi.operate.operations.create({ kind: "drop", name: "x", all: true }, MANDATE);
+  await until(async () => (await changed("dropped")) === 5, "the operation to be counted");
   await storeElsewhere(url, ["evt_9"]);
   // the answer may be some seconds old
   await until(

@@ -3,6 +3,7 @@ import { Command } from "commander";
 import type { Erasure } from "../../client/client.ts";
 import { createOperate, type Operate } from "../../operate/operate.ts";
 import {
+  actor,
   changeWithConsent,
   reasonOf,
   stopOnInterrupt,
@@ -12,7 +13,8 @@ import {
 import { listCommand } from "../list.ts";
 import { showTime } from "../moment.ts";
 import { createProgressBar } from "../progress.ts";
-import { actor, withApi, withStore, withStoreFlags, withTarget } from "../target.ts";
+import { withStore, withStoreFlags } from "../store.ts";
+import { withApi, withTarget } from "../target.ts";
 
 export function bodiesCommand(): Command {
   return new Command("bodies")
@@ -54,11 +56,12 @@ function eraseCommand(): Command {
     const { ref, event, includeUnfinished } = flags;
     const reason = reasonOf(flags);
     const request = { ref, event, include_unfinished: includeUnfinished };
-    await withApi(command, async (api) => {
+    await withApi(command, async (api, place) => {
       const preview = await api.eraseBodies({ ...request, dry_run: true });
-      const any = preview.events + preview.rejections > 0;
+      const words = previewed(preview, includeUnfinished ?? false);
+      // also where all were erased before: what errors have taken from them since goes too
       const question = `Erase the bodies of ${preview.events} event${preview.events === 1 ? "" : "s"} for good?`;
-      await changeWithConsent(flags, { preview, words: previewed(preview), any, question }, async () => {
+      await changeWithConsent(flags, { place, preview, words, any: true, question }, async () => {
         const result = await api.eraseBodies({ ...request, reason });
         const left = (result.left_running ?? 0) + (result.left_unfinished ?? 0);
         return { result, words: erased(result), failed: left > 0 };
@@ -67,13 +70,18 @@ function eraseCommand(): Command {
   });
 }
 
-function previewed({ events, bodies, unfinished = 0, running = 0, dead = 0, rejections }: Erasure): string {
-  if (events + rejections === 0) return "No event carries this, or all were erased before.";
+function previewed(preview: Erasure, includeUnfinished: boolean): string {
+  const { events, bodies, unfinished = 0, running = 0, dead = 0, rejections } = preview;
+  if (events + rejections === 0)
+    return "No event carries this, or all were erased before. What errors have taken from them since would go.";
   return [
     `${events} event${events === 1 ? "" : "s"}, ${bodies} of them with a body, would be erased.`,
     ...(rejections > 0 ? [`${rejections} refused requests that contain the id would go too.`] : []),
     ...(unfinished > 0 ? [`${unfinished} jobs of theirs have not ended (${running} at work).`] : []),
     ...(dead > 0 ? [`${dead} dead letters of theirs could not be replayed any more.`] : []),
+    ...(unfinished + dead > 0 && !includeUnfinished
+      ? ["It would be refused: let them end, or add --include-unfinished."]
+      : []),
   ].join("\n");
 }
 
@@ -89,11 +97,11 @@ function erased(result: Erasure): string {
 }
 
 /** Master keys never travel: these commands open the database themselves. */
-function withHands<T>(command: Command, work: (operate: Operate) => Promise<T>): Promise<T> {
+function withHands<T>(command: Command, work: (operate: Operate, place: string) => Promise<T>): Promise<T> {
   return withStore(
     command,
-    (pool, { bodyKeys }) =>
-      work(createOperate({ open: () => Promise.resolve(pool), bodyKeys, readTimeoutMs: 60_000 })),
+    (pool, { bodyKeys }, place) =>
+      work(createOperate({ open: () => Promise.resolve(pool), bodyKeys, readTimeoutMs: 60_000 }), place),
     { readsFile: true },
   );
 }
@@ -106,19 +114,19 @@ function rewrapCommand(): Command {
   return withStoreFlags(command).action(async () => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
-    await withHands(command, async ({ bodies }) => {
-      const keys = await bodies.keys();
-      const words = `${keys.length} data keys would be wrapped anew.`;
+    await withHands(command, async ({ bodies }, place) => {
+      const preview = await bodies.previewRewrap();
+      const { wrapped_by, changed, data_keys } = preview;
+      const words =
+        changed === 0
+          ? `${wrapped_by} opens all ${data_keys} data keys already.`
+          : `${changed} of ${data_keys} data keys would be wrapped anew, under ${wrapped_by}.`;
       const question = "Wrap them anew?";
-      await changeWithConsent(
-        flags,
-        { preview: { items: keys }, words, any: keys.length > 0, question },
-        async () => {
-          const result = await bodies.rewrap(mandate);
-          const done = `${result.changed} of ${result.data_keys} data keys were wrapped anew: ${result.wrapped_by} opens all of them now.`;
-          return { result, words: done };
-        },
-      );
+      await changeWithConsent(flags, { place, preview, words, any: changed > 0, question }, async () => {
+        const result = await bodies.rewrap(mandate);
+        const done = `${result.changed} of ${result.data_keys} data keys were wrapped anew: ${result.wrapped_by} opens all of them now.`;
+        return { result, words: done };
+      });
     });
   });
 }
@@ -131,10 +139,12 @@ function sealCommand(): Command {
   return withStoreFlags(command).action(async () => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
-    await withHands(command, async ({ bodies }) => {
-      const preview = { sealed: 0 };
-      const words = "Every body that lies as it came would be sealed.";
-      await changeWithConsent(flags, { preview, words, any: true, question: "Seal them?" }, async () => {
+    await withHands(command, async ({ bodies }, place) => {
+      const preview = await bodies.previewSeal();
+      const { plain } = preview;
+      const words = plain === 0 ? "Every body is sealed already." : `${plain} bodies would be sealed.`;
+      const previewed = { place, preview, words, any: plain > 0, question: "Seal them?" };
+      await changeWithConsent(flags, previewed, async () => {
         const bar = createProgressBar("sealing");
         const stop = stopOnInterrupt();
         try {

@@ -28,7 +28,7 @@ export function changeDeadCommand(act: Act, description: string): Command {
     const flags = command.opts<ChangeFlags>();
     const selection = selectionOf(command, ids);
     const reason = reasonOf(flags);
-    await withApi(command, async (api) => {
+    await withApi(command, async (api, place) => {
       const change = act === "replay" ? api.replayDead : api.dropDead;
       const preview = await change({ ...selection, dry_run: true });
       const count = preview.count ?? 0;
@@ -38,7 +38,7 @@ export function changeDeadCommand(act: Act, description: string): Command {
       if (count > MOST && !flags.dryRun) throw new UkemiError("invalid_option", tooMany(act, count));
       const hints = count > MOST ? [tooMany(act, count)] : [];
       const words = [...describeGroups(act, preview), ...hints].join("\n");
-      await changeWithConsent(flags, { preview, words, any, question }, async () => {
+      await changeWithConsent(flags, { place, preview, words, any, question }, async () => {
         const result = await change({ ...selection, reason });
         const failed = ids.length > 0 && (result.skipped ?? 0) > 0;
         return { result, words: done(act, result), failed };

@@ -41,13 +41,13 @@ export function routeCommand(): Command {
       until: until === undefined ? undefined : readMoment("--until", until).toISOString(),
       type,
       handler,
-      reason: reasonOf(flags) || "a dry run",
+      reason: reasonOf(flags) || undefined,
     };
-    await withApi(command, async (api) => {
+    await withApi(command, async (api, place) => {
       const preview = await api.routeEvents({ ...request, dry_run: true });
       const words = preview.jobs === 0 ? unwanted(request, preview) : previewed(preview);
       const question = `Make ${counted(preview.jobs, "job")}?`;
-      await changeWithConsent(flags, { preview, words, any: preview.jobs > 0, question }, async () => {
+      await changeWithConsent(flags, { place, preview, words, any: preview.jobs > 0, question }, async () => {
         const result = await routeAll(api, request, preview.events);
         const words = `Made ${counted(result.jobs, "job")} for ${counted(result.events, "event")}.`;
         const rest = result.stopped ? " Stopped before the end: the same command does the rest." : "";

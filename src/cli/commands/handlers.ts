@@ -55,12 +55,12 @@ function removeCommand(): Command {
   return withTarget(command).action(async (name: string) => {
     const flags = command.opts<ChangeFlags>();
     const reason = reasonOf(flags);
-    await withApi(command, async (api) => {
+    await withApi(command, async (api, place) => {
       const active = (await api.listHandlers()).items.filter((item) => item.pattern !== null && item.active);
       const preview = active.find((handler) => handler.name === name) ?? noHandler(name, active);
       const question = `Remove the handler ${name}?`;
       const words = previewed(preview);
-      await changeWithConsent(flags, { preview, words, any: true, question }, async () => {
+      await changeWithConsent(flags, { place, preview, words, any: true, question }, async () => {
         const result = await api.removeHandler({ name, reason });
         return { result, words: `Removed ${name}.` };
       });

@@ -50,21 +50,25 @@ export function createOperationCommand(): Command {
       rate: readNumber("--rate", flags.rate),
       failure_limit: readNumber("--failure-limit", flags.failureLimit),
     };
-    const work = async (api: Client) => {
+    const work = async (api: Client, place: string) => {
       const preview = await api.previewOperation({ ...selection, ...manner });
       const question = `Begin the ${kind} of ${preview.count} dead letters?`;
       const words = previewed(kind, preview);
-      await changeWithConsent(flags, { preview, words, any: preview.count > 0, question }, async () => {
-        const made = await api.createOperation({ ...selection, ...manner, name, reason });
-        const result = flags.watch ? await watchOperation(api, made.id) : made;
-        const words = describeOperation(result);
-        if (flags.watch) return { result, words };
-        return {
-          result,
-          words,
-          next: `Servers and workers run it: ukemi operations show ${made.id} --watch`,
-        };
-      });
+      await changeWithConsent(
+        flags,
+        { place, preview, words, any: preview.count > 0, question },
+        async () => {
+          const made = await api.createOperation({ ...selection, ...manner, name, reason });
+          const result = flags.watch ? await watchOperation(api, made.id) : made;
+          const words = describeOperation(result);
+          if (flags.watch) return { result, words };
+          return {
+            result,
+            words,
+            next: `Servers and workers run it: ukemi operations show ${made.id} --watch`,
+          };
+        },
+      );
     };
     await withApi(command, work, { runsOperations: flags.watch === true });
   });

@@ -94,11 +94,11 @@ function changeCommand(act: "abort" | "resume", description: string): Command {
   return withTarget(command).action(async (id: string) => {
     const flags = command.opts<ChangeFlags>();
     const reason = reasonOf(flags);
-    await withApi(command, async (api) => {
+    await withApi(command, async (api, place) => {
       const operation = await api.getOperation({ id });
       const words = describeOperation(operation);
       const question = `${act === "abort" ? "Abort" : "Resume"} the operation ${operation.name}?`;
-      await changeWithConsent(flags, { preview: operation, words, any: true, question }, async () => {
+      await changeWithConsent(flags, { place, preview: operation, words, any: true, question }, async () => {
         const result = await (act === "abort" ? api.abortOperation : api.resumeOperation)({ id, reason });
         const before = result.changed ? "" : ", as it was before";
         return { result, words: `The operation ${operation.name} is ${result.state}${before}.` };

@@ -7,6 +7,7 @@ import type { Settings } from "../../options.ts";
 import type { Pool } from "../../storage/postgres.ts";
 import { LIMIT_NAMES } from "../../storage/retention-limits.ts";
 import {
+  actor,
   changeWithConsent,
   reasonOf,
   stopOnInterrupt,
@@ -16,7 +17,7 @@ import {
 import { createProgressBar } from "../progress.ts";
 import { flagsOf } from "../settings.ts";
 import { table } from "../table.ts";
-import { actor, withStore, withStoreFlags } from "../target.ts";
+import { withStore, withStoreFlags } from "../store.ts";
 
 export function pruneCommand(): Command {
   const command = new Command("prune").description(
@@ -26,7 +27,7 @@ export function pruneCommand(): Command {
   return withStoreFlags(command, LIMIT_NAMES).action(async () => {
     const flags = command.opts<ChangeFlags>();
     const mandate = { actor: actor(), reason: reasonOf(flags) };
-    const work = async (pool: Pool, limits: Settings) => {
+    const work = async (pool: Pool, limits: Settings, place: string) => {
       const { retention } = createOperate({
         open: () => Promise.resolve(pool),
         limits,
@@ -38,7 +39,7 @@ export function pruneCommand(): Command {
       const any = countOf(preview) > 0;
       await changeWithConsent(
         flags,
-        { preview, words: previewed(preview), any, question: "Let it go?" },
+        { place, preview, words: previewed(preview), any, question: "Let it go?" },
         async () => {
           const bar = createProgressBar("pruning");
           const stop = stopOnInterrupt();
@@ -60,14 +61,14 @@ export function pruneCommand(): Command {
   });
 }
 
-const countOf = ({ months, stray_bodies, jobs, attempts, workers }: AgreedPreview) =>
-  months.length + stray_bodies.count + jobs.count + attempts.count + workers.count;
+const countOf = ({ months, stray_bodies, jobs, attempts, workers, operations }: AgreedPreview) =>
+  months.length + stray_bodies.count + jobs.count + attempts.count + workers.count + operations.count;
 
 const about = ({ count, exact }: { readonly count: number; readonly exact: boolean }) =>
   exact ? String(count) : `about ${count}`;
 
 function previewed(preview: AgreedPreview): string {
-  const { months, jobs, attempts, workers, stray_bodies: stray } = preview;
+  const { months, jobs, attempts, workers, operations, stray_bodies: stray } = preview;
   const limits = kept(preview);
   if (countOf(preview) === 0) return `${limits}\nNothing is old enough to go.`;
   const rows = months.map((month) => ({
@@ -79,7 +80,7 @@ function previewed(preview: AgreedPreview): string {
   return [
     limits,
     ...(rows.length === 0 ? [] : [table(rows, { width: process.stdout.columns })]),
-    `Would go: ${about(jobs)} finished jobs, ${about(attempts)} attempts, ${about(workers)} ended workers, ${about(stray)} stray bodies.`,
+    `Would go: ${about(jobs)} finished jobs, ${about(attempts)} attempts, ${about(workers)} ended workers, ${about(operations)} ended operations, ${about(stray)} stray bodies.`,
   ].join("\n");
 }
 

@@ -50,12 +50,12 @@ function changeCommand(act: "pause" | "resume", description: string): Command {
     const flags = command.opts<ChangeFlags>();
     const reason = reasonOf(flags);
     if (name === INLINE && act === "pause") throw inlineRuns();
-    await withApi(command, async (api) => {
+    await withApi(command, async (api, place) => {
       const { items } = await api.listQueues();
       const queue = items.find((item) => item.name === name) ?? noQueue(name, items);
       const question = `${act === "pause" ? "Pause" : "Resume"} the queue ${name}?`;
       const words = previewed(act, queue);
-      await changeWithConsent(flags, { preview: queue, words, any: true, question }, async () => {
+      await changeWithConsent(flags, { place, preview: queue, words, any: true, question }, async () => {
         const result = await (act === "pause" ? api.pauseQueue : api.resumeQueue)({ name, reason });
         const now = result.paused ? "paused" : "open";
         return { result, words: `The queue ${name} is ${now}${result.changed ? "" : ", as it was before"}.` };

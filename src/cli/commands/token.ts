@@ -2,6 +2,7 @@
 import { Command, Option } from "commander";
 import type { MadeToken } from "../../client/client.ts";
 import { UkemiError } from "../../errors.ts";
+import { SCOPES, type Scope } from "../../storage/tokens.ts";
 import { listCommand } from "../list.ts";
 import { note, print, printJson } from "../print.ts";
 import { readSpan, showAgo, showSpan } from "../moment.ts";
@@ -9,7 +10,7 @@ import { withApi, withTarget } from "../target.ts";
 
 interface TokenFlags {
   readonly name?: string;
-  readonly scope: "read" | "operate" | "admin";
+  readonly scope: Scope;
   readonly tenant?: readonly string[];
   readonly expiresIn?: string;
   readonly overlap: string;
@@ -61,7 +62,7 @@ function createCommand(): Command {
     .option("--name <text>", "For people: whose it is, and what for. Needed.")
     .addOption(
       new Option("--scope <scope>", "What it allows; each includes those before it.")
-        .choices(["read", "operate", "admin"])
+        .choices(SCOPES)
         .default("read"),
     )
     .option(

@@ -1,41 +1,8 @@
-// /api/v1/retention, /erasures and /data-keys: what goes when, what is erased, and what bodies are sealed with.
+// /api/v1/erasures and /data-keys: whose bodies are erased, and what bodies are sealed with.
 import { Type } from "typebox";
 import { REASON, Text } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { Many, Time, listOf, text, thing } from "../things.ts";
-
-const Count = thing("Count", {
-  count: Type.Integer(),
-  exact: Type.Boolean({ description: "False where it is an estimate." }),
-});
-
-const RetentionPreview = thing("RetentionPreview", {
-  body_days: Type.Integer({ description: "0: for ever." }),
-  attempt_days: Type.Integer(),
-  job_days: Type.Integer(),
-  longer_elsewhere: Many(
-    text("A limit that another process has longer than this server, such as body_days."),
-  ),
-  months: Many(
-    thing("RetentionMonth", {
-      month: Type.String(),
-      bodies: Count,
-      kept: Count,
-      bytes: Type.Integer(),
-    }),
-  ),
-  stray_bodies: Count,
-  jobs: Count,
-  attempts: Count,
-  workers: Count,
-});
-
-const DataKey = thing("DataKey", {
-  id: Type.String(),
-  wrapped_by: text("The name of the master key that opens it."),
-  created_at: Time,
-  opens: Type.Boolean({ description: "False where the server's bodyKeys do not open it." }),
-});
+import { Time, listOf, text, thing } from "../things.ts";
 
 const Erasure = thing("Erasure", {
   dry_run: Type.Boolean(),
@@ -51,21 +18,19 @@ const Erasure = thing("Erasure", {
   stopped: Type.Optional(Type.Boolean()),
 });
 
+const DataKey = thing("DataKey", {
+  id: Type.String(),
+  wrapped_by: text("The name of the master key that opens it."),
+  created_at: Time,
+  opens: Type.Boolean({ description: "False where the server's bodyKeys do not open it." }),
+});
+
 export const bodyRoutes: readonly Route[] = [
-  route({
-    id: "previewRetention",
-    method: "GET",
-    path: "/retention",
-    scope: "read",
-    reach: "everything",
-    text: "How long things are kept, and what the next pruning would remove.",
-    answer: RetentionPreview,
-    run: (_, { retention }) => retention.preview(),
-  }),
   route({
     id: "eraseBodies",
     method: "POST",
     manner: "many_commits",
+    refuses: ["body_needed"],
     path: "/erasures",
     scope: "admin",
     reach: "tenants",

@@ -4,21 +4,11 @@ import type { Selection } from "../../operate/selection.ts";
 import type { DeadFilter } from "../../storage/dead-filter.ts";
 import { wrong } from "../../operate/mandate.ts";
 import { IDS_MAX } from "../../operate/selection.ts";
+import { DEATHS } from "../../storage/states.ts";
 import { requireTenant, type Caller } from "../caller.ts";
 import { PAGE, REASON, span, Text, timesOf } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import {
-  DeadGroup,
-  DeadLetter,
-  DEATHS,
-  JobDetail,
-  listOf,
-  Many,
-  OneOf,
-  OrNull,
-  pageOf,
-  thing,
-} from "../things.ts";
+import { DeadGroup, DeadLetter, JobDetail, listOf, Many, OneOf, OrNull, pageOf, thing } from "../things.ts";
 import { readId, showJob } from "./jobs.ts";
 
 /** Which dead letters; every field narrows it. */
@@ -132,7 +122,7 @@ export const deadRoutes: readonly Route[] = [
     reach: "tenants",
     text: "One dead letter with its event, every try and what was done to it; also where it is no longer dead.",
     answer: JobDetail,
-    run: ({ params, caller }, { dead }) => showJob(dead, params.id!, caller),
+    run: ({ params, caller }, { jobs }) => showJob(jobs, params.id!, caller),
   }),
   change("replay", "Puts dead letters back to work, up to 1,000 in one commit; an operation takes more."),
   change("drop", "Gives dead letters up for good, up to 1,000 in one commit; an operation takes more."),

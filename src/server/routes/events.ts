@@ -1,10 +1,11 @@
 // /api/v1/events: what was received, and giving it to handlers that came later.
 import { Type } from "typebox";
 import { UkemiError } from "../../errors.ts";
+import { EVENT_STATUSES } from "../../storage/states.ts";
 import { requireTenant } from "../caller.ts";
 import { PAGE, REASON, span, Text, timesOf } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { Event, EventDetail, EVENT_STATUS, Many, OneOf, pageOf, thing } from "../things.ts";
+import { Event, EventDetail, Many, OneOf, pageOf, thing } from "../things.ts";
 
 const noEvent = () => new UkemiError("not_found", "There is no event with this id.");
 
@@ -21,7 +22,7 @@ export const eventRoutes: readonly Route[] = [
       type: Type.Optional(Text("Only of this type.")),
       ref: Type.Optional(Text("Only with this business id, such as pi_….")),
       tenant: Type.Optional(Text("Only of this tenant.")),
-      status: Type.Optional(OneOf(EVENT_STATUS, "Only with this status.")),
+      status: Type.Optional(OneOf(EVENT_STATUSES, "Only with this status.")),
       ...span("Received"),
       ...PAGE,
     }),
@@ -77,7 +78,7 @@ export const eventRoutes: readonly Route[] = [
       handler: Type.Optional(Text("Only for this handler.")),
       after: Type.Optional(Text("Where the batch before ended: its `next`.")),
       dry_run: Type.Optional(Type.Boolean({ description: "Only say what would be done." })),
-      ...REASON,
+      reason: Type.Optional(REASON.reason),
     }),
     answer: thing("Routed", {
       dry_run: Type.Boolean(),

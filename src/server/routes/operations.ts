@@ -1,13 +1,10 @@
 // /api/v1/operations: replay or drop of many dead letters as an object that can be watched and stopped.
 import { Type } from "typebox";
+import { ITEM_STATES, OPERATION_STATES, type ItemState } from "../../storage/operations.ts";
 import { PAGE, REASON, Text } from "../fields.ts";
 import { route, type Route } from "../route.ts";
 import { Many, Names, OneOf, OrNull, Time, pageOf, text, thing } from "../things.ts";
 import { PreviewGroup, SELECTION, selectionOf } from "./dead.ts";
-
-const OPERATION_STATE = ["running", "stopped", "aborted", "done"] as const;
-
-const ITEM_STATE = ["waiting", "replayed", "done", "dead", "dropped", "skipped", "gone"] as const;
 
 const operationFacts = {
   id: Type.String(),
@@ -17,7 +14,7 @@ const operationFacts = {
   actor: Type.String(),
   tenants: OrNull(Names),
   selection: Type.Record(Type.String(), Type.Unknown()),
-  state: OneOf(OPERATION_STATE, "stopped is by itself, above the limit of failures; aborted by a person."),
+  state: OneOf(OPERATION_STATES, "stopped is by itself, above the limit of failures; aborted by a person."),
   rate_per_second: OrNull(Type.Number()),
   canary: Type.Boolean(),
   stage: OneOf(["one", "ten", "all"]),
@@ -26,8 +23,8 @@ const operationFacts = {
   total: Type.Integer(),
   counts: thing(
     "ItemCounts",
-    Object.fromEntries(ITEM_STATE.map((state) => [state, Type.Integer()])) as Record<
-      (typeof ITEM_STATE)[number],
+    Object.fromEntries(ITEM_STATES.map((state) => [state, Type.Integer()])) as Record<
+      ItemState,
       Type.TInteger
     >,
   ),
@@ -61,7 +58,7 @@ const OperationDetail = thing("OperationDetail", {
 const OperationItem = thing("OperationItem", {
   position: Type.Integer(),
   job: Type.Integer(),
-  state: OneOf(ITEM_STATE),
+  state: OneOf(ITEM_STATES),
   handler: OrNull(Type.String()),
   queue: OrNull(Type.String()),
   event: OrNull(Type.String()),
@@ -110,7 +107,7 @@ const change = (act: "abort" | "resume", text: string) =>
     body: Type.Object(REASON),
     answer: thing("OperationChange", {
       id: Type.String(),
-      state: OneOf(OPERATION_STATE),
+      state: OneOf(OPERATION_STATES),
       changed: Type.Boolean({ description: "False where it was so before, or has ended." }),
     }),
     run: ({ params, mandate, caller }, { operations }) => operations[act](params.id!, mandate, caller),
@@ -124,7 +121,7 @@ export const operationRoutes: readonly Route[] = [
     scope: "read",
     reach: "tenants",
     text: "Lists operations, newest first.",
-    query: Type.Object({ state: Type.Optional(OneOf(OPERATION_STATE, "Only in this state.")), ...PAGE }),
+    query: Type.Object({ state: Type.Optional(OneOf(OPERATION_STATES, "Only in this state.")), ...PAGE }),
     answer: pageOf(Operation),
     run: ({ query, caller: { tenants } }, { operations }) => operations.list({ ...query, tenants }),
   }),
@@ -195,7 +192,7 @@ export const operationRoutes: readonly Route[] = [
     scope: "read",
     reach: "tenants",
     text: "What became of each job of an operation, in their order.",
-    query: Type.Object({ state: Type.Optional(OneOf(ITEM_STATE, "Only in this state.")), ...PAGE }),
+    query: Type.Object({ state: Type.Optional(OneOf(ITEM_STATES, "Only in this state.")), ...PAGE }),
     answer: pageOf(OperationItem),
     run: ({ params, query, caller: { tenants } }, { operations }) =>
       operations.items(params.id!, { ...query, tenants }),

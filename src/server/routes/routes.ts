@@ -1,14 +1,17 @@
 // Every route of the admin API, in the order of the document.
 import type { Route } from "../route.ts";
+import { auditRoutes } from "./audit.ts";
 import { bodyRoutes } from "./bodies.ts";
 import { deadRoutes } from "./dead.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { operationRoutes } from "./operations.ts";
 import { queueRoutes } from "./queues.ts";
+import { rejectionRoutes } from "./rejections.ts";
+import { retentionRoutes } from "./retention.ts";
 import { statisticsRoutes } from "./statistics.ts";
 import { tokenRoutes } from "./tokens.ts";
-import { watchRoutes } from "./watch.ts";
+import { workerRoutes } from "./workers.ts";
 
 export const ROUTES: readonly Route[] = [
   ...eventRoutes,
@@ -16,8 +19,11 @@ export const ROUTES: readonly Route[] = [
   ...deadRoutes,
   ...operationRoutes,
   ...queueRoutes,
-  ...watchRoutes,
+  ...workerRoutes,
+  ...rejectionRoutes,
+  ...auditRoutes,
   ...statisticsRoutes,
+  ...retentionRoutes,
   ...bodyRoutes,
   ...tokenRoutes,
 ];

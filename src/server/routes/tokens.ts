@@ -1,5 +1,6 @@
 // /api/v1/tokens: who may use this API.
 import { Type } from "typebox";
+import { SCOPES } from "../../storage/tokens.ts";
 import { REASON, Text } from "../fields.ts";
 import { route, type Route } from "../route.ts";
 import { Names, OneOf, OrNull, Time, listOf, text, thing } from "../things.ts";
@@ -8,7 +9,7 @@ const tokenFacts = {
   id: Type.String(),
   name: Type.String(),
   hint: text("Its first letters."),
-  scope: OneOf(["read", "operate", "admin"]),
+  scope: OneOf(SCOPES),
   tenants: OrNull(Names),
   created_at: Time,
   created_by: Type.String(),
@@ -47,7 +48,7 @@ export const tokenRoutes: readonly Route[] = [
     text: "Makes a token; its secret is shown in this answer and never again.",
     body: Type.Object({
       name: Text("For people: whose it is, and what for."),
-      scope: OneOf(["read", "operate", "admin"], "What it allows; each includes those before it."),
+      scope: OneOf(SCOPES, "What it allows; each includes those before it."),
       tenants: Type.Optional(
         Type.Array(Text("A tenant."), {
           minItems: 1,

@@ -1,5 +1,5 @@
 // Fills a store with a past: months of events with bodies, outcomes, finished jobs, attempts and a few dead letters.
-import type { Pool } from "../src/storage/postgres.ts";
+import type { Pool } from "../../src/storage/postgres.ts";
 
 export interface Past {
   readonly rows: number;

@@ -1,26 +1,26 @@
 // How much pruning costs those who send: a store with a long past is pruned while events come in, and their latency is
 // compared with that of the same minutes without pruning.
 //
-//   JITI_FS_CACHE=false npx jiti bench/retention.ts [--rows 10000000] [--seconds 60] [--minutes 30] [--rate 50] [--data FOLDER]
+//   JITI_FS_CACHE=false npx jiti bench/retention/run.ts [--rows 10000000] [--seconds 60] [--minutes 30] [--rate 50] [--data FOLDER]
 //
 // Pruning and rest take turns; after so many minutes it stops, complete or not. Fills an embedded PostgreSQL in a temporary folder (about 3 GB a million rows while it fills), which is removed at the
-// end; with --data the folder is kept, and a filled one is used as it is. Writes bench/results/retention.json.
+// end; with --data the folder is kept, and a filled one is used as it is. Writes results.json beside this file.
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { createLogger } from "../src/observe/log.ts";
-import { prune } from "../src/operate/prune.ts";
-import { DEFAULTS } from "../src/options.ts";
-import { startServer } from "../src/server/server.ts";
-import { stripe } from "../src/sources/stripe.ts";
-import { startEmbedded } from "../src/storage/embedded/embedded.ts";
-import { migrateStore } from "../src/storage/open.ts";
-import { openPool, type Pool } from "../src/storage/postgres.ts";
-import { createUkemi } from "../src/ukemi.ts";
+import { createLogger } from "../../src/observe/log.ts";
+import { prune } from "../../src/operate/prune.ts";
+import { DEFAULTS } from "../../src/options.ts";
+import { startServer } from "../../src/server/server.ts";
+import { stripe } from "../../src/sources/stripe.ts";
+import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
+import { migrateStore } from "../../src/storage/open.ts";
+import { openPool, type Pool } from "../../src/storage/postgres.ts";
+import { createUkemi } from "../../src/ukemi.ts";
 import { fillPast } from "./fill.ts";
-import { round, sendSteadily, summarise, type Measured, type SenderOptions } from "./ingest.ts";
+import { round, sendSteadily, summarise, type Measured, type SenderOptions } from "./sender.ts";
 
 const { values } = parseArgs({
   options: {
@@ -120,6 +120,7 @@ async function measure(): Promise<void> {
     ...table,
     p99_ratio_to_idle_before: round(table.while_pruning.p99 / table.idle_before.p99),
     p99_ratio_to_idle_between: round(table.while_pruning.p99 / table.idle_between.p99),
+    p99_ratio_to_idle_after: round(table.while_pruning.p99 / table.idle_after.p99),
     longest_lock_wait_ms: locks.longestMs,
     lock_waits_seen: locks.seen,
     removed: { ...removed, seconds: round(removed.seconds) },
@@ -127,7 +128,7 @@ async function measure(): Promise<void> {
     complete,
   };
   console.log(JSON.stringify(results, null, 2));
-  const file = new URL("results/retention.json", import.meta.url);
+  const file = new URL("results.json", import.meta.url);
   await writeFile(
     file,
     `${JSON.stringify({ measured_at: new Date().toISOString(), ...results }, null, 2)}\n`,

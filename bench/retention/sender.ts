@@ -1,7 +1,7 @@
 // A sender at a steady rate: each delivery is due at its time, whether or not the one before has been answered.
 import { Agent, request } from "node:http";
-import { sampleEvent } from "../src/testing/sample-events.ts";
-import { signStripe } from "../src/testing/sign.ts";
+import { sampleEvent } from "../../src/testing/sample-events.ts";
+import { signStripe } from "../../src/testing/sign.ts";
 
 /** Latencies in milliseconds, from the time a delivery was due. */
 export interface Latencies {
