@@ -49,6 +49,8 @@ interface AnyPage {
   readonly cursor?: string;
 }
 
+type AnyCall = (input: ListInput, options: CallOptions) => Promise<AnyPage>;
+
 const WATCH_SECONDS = 2;
 
 /** Makes the command. */
@@ -97,17 +99,16 @@ async function askFull<Id extends ListCall>(
   input: ListInput,
   signal?: AbortSignal,
 ): Promise<Calls[Id]["output"]> {
-  const ask = api[call] as (input: ListInput, options: CallOptions) => Promise<AnyPage>;
+  const ask = async (given: ListInput): Promise<AnyPage> => {
+    const answer = await (api[call] as AnyCall)(given, signal ? { signal } : {});
+    return requireOurs(answer, "items");
+  };
   const limit = Number(input.limit ?? LIMIT_DEFAULT);
-  let page: AnyPage = { items: [] };
-  let cursor = input.cursor;
-  do {
-    const rest = limit - page.items.length;
-    const given = cursor === undefined ? input : { ...input, cursor, limit: rest };
-    const { items, ...more } = requireOurs(await ask(given, signal ? { signal } : {}), "items");
-    page = { ...more, items: [...page.items, ...items] };
-    cursor = page.cursor;
-  } while (cursor !== undefined && page.items.length < limit);
+  let page = await ask(input);
+  while (page.cursor !== undefined && page.items.length < limit) {
+    const next = await ask({ ...input, cursor: page.cursor, limit: limit - page.items.length });
+    page = { ...next, items: [...page.items, ...next.items] };
+  }
   return page as Calls[Id]["output"];
 }
 

@@ -36,7 +36,7 @@ export interface AuditEntry {
 type Row = Omit<AuditEntry, "id" | "at"> & { readonly id: string; readonly at: string };
 
 const COLUMNS = {
-  select: "t.id, to_json(t.at) as at, t.actor, t.role, t.action, t.target, t.tenant, t.details",
+  select: "t.id::text, to_json(t.at) as at, t.actor, t.role, t.action, t.target, t.tenant, t.details",
 };
 
 /** Lists entries, newest first. */

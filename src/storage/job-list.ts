@@ -60,7 +60,7 @@ type Row = Omit<ListedJob, "id" | "created_at" | "run_at"> & {
 const WORKERS = "select id from ukemi.workers where id::text = ?::text or host || '/' || pid = ?::text";
 
 const COLUMNS = {
-  select: `t.id, t.subscription as handler, t.queue, t.kind, t.state, t.event, e.event_id, e.type, t.tenant, t.key,
+  select: `t.id::text, t.subscription as handler, t.queue, t.kind, t.state, t.event, e.event_id, e.type, t.tenant, t.key,
     t.priority, t.attempt as attempts, t.max_attempts, t.recoveries, t.error_class, t.error_message,
     to_json(t.created_at) as created_at, to_json(t.run_at) as run_at, to_json(t.started_at) as started_at,
     to_json(t.finished_at) as finished_at, t.worker`,

@@ -27,7 +27,8 @@ export interface SiftOptions {
 }
 
 /**
- * Lists the rows that pass, newest first. The columns are read from the row `t`; joins may follow it.
+ * Lists the rows that pass, newest first. The columns are read from the row `t`; joins may follow it. One statement, so that
+ * rows which are committed meanwhile cannot move the place where the next page begins.
  */
 export async function sift<R extends { readonly id: string }>(
   client: Queryable,
@@ -36,36 +37,38 @@ export async function sift<R extends { readonly id: string }>(
   { limit, before, rowsMost = ROWS_MOST }: SiftOptions,
 ): Promise<Page<R>> {
   const window = Math.max(rowsMost, limit + 1);
-  const values: unknown[] = [];
-  const found = createConditions(values);
+  const found = createConditions();
   for (const [clause, value] of sieve.found) found.add(clause, value);
   found.add("id < ?::bigint", before);
-  const newest = `select * from ${sieve.table} ${found.where()} order by id desc`;
-  const endValues = [...values];
-  const told = createConditions(values);
+  const told = createConditions(found.values);
   for (const [clause, value] of sieve.told) told.add(clause, value);
   told.add(`${sieve.time} >= ?`, sieve.since);
   told.add(`${sieve.time} < ?`, sieve.until);
-  const { rows } = await client.query<R>(
-    `select ${columns.select}
-     from (
-       select * from (${newest} limit ${told.value(window)}) as looked
+  const newest = `select * from ${sieve.table} ${found.where()} order by id desc`;
+  const { rows } = await client.query<{ page: R[]; last: { id: string; is_past: boolean | null } | null }>(
+    `with passed as materialized (
+       select * from (${newest} limit ${window}) as looked
        ${told.where()}
        order by id desc
-       limit ${told.value(limit + 1)}
-     ) as t
-     ${columns.joins ?? ""}
-     order by t.id desc`,
-    values,
+       limit ${limit + 1}
+     )
+     select
+       coalesce((
+         select json_agg(shown)
+         from (select ${columns.select} from passed t ${columns.joins ?? ""} order by t.id desc) as shown
+       ), '[]') as page,
+       -- the end of the window, which is looked for only where the page is not full
+       case when (select count(*) from passed) <= ${limit} then (
+         select json_build_object(
+           'id', id::text,
+           -- ids and times rise together, but for what was under way at the same time
+           'is_past', ${sieve.time} < ${told.value(sieve.since ?? null)}::timestamptz - interval '1 h'
+         )
+         from (${newest} offset ${window - 1} limit 1) as last
+       ) end as last`,
+    told.values,
   );
-  const page = pageOf(rows, limit, ({ id }) => id);
-  if (page.cursor !== undefined || told.where() === "") return page;
-  // ids and times rise together, but for what was under way at the same time
-  const { rows: ends } = await client.query<{ id: string; is_past: boolean | null }>(
-    `select id, ${sieve.time} < $${endValues.length + 1}::timestamptz - interval '1 h' as is_past
-     from (${newest} offset $${endValues.length + 2} limit 1) as last`,
-    [...endValues, sieve.since ?? null, window - 1],
-  );
-  const end = ends[0];
-  return end && !end.is_past ? { ...page, cursor: end.id } : page;
+  const { page, last } = rows[0]!;
+  const shown = pageOf(page, limit, ({ id }) => id);
+  return shown.cursor === undefined && last && !last.is_past ? { ...shown, cursor: last.id } : shown;
 }

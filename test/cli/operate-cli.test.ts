@@ -258,7 +258,7 @@ test("gives stored events to a handler that came later", async () => {
   expect(await route("--reason", "new handler")).toMatchObject({ code: 1 });
   expect((await route("--reason", "new handler", "--yes")).stdout).toContain("Made 2 jobs for 2 events.");
   expect((await route("--reason", "new handler", "--yes")).stdout).toMatch(
-    /^There are no unrouted events since \d{4}-.*Z\.\n$/,
+    /^There are no unrouted events since \d{4}-.*Z\.\n$/m,
   );
   await storeElsewhere(url, ["evt_3", "evt_4", "evt_5"], { type: "customer.created" });
   expect((await route("--dry-run")).stdout).toMatch(

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { AuditFilter } from "../../src/storage/audit-list.ts";
 import { listAudit } from "../../src/storage/audit-list.ts";
 import type { Page } from "../../src/storage/conditions.ts";
-import { listJobs, type JobFilter } from "../../src/storage/job-list.ts";
+import { listJobs, type JobFilter, type ListedJob } from "../../src/storage/job-list.ts";
 import type { Pool } from "../../src/storage/postgres.ts";
 import type { SiftOptions } from "../../src/storage/sift.ts";
 import { createDatabase } from "../support/database.ts";
@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000;
 async function fill(pool: Pool): Promise<void> {
   await pool.query(
     `insert into ukemi.subscriptions (name, source, pattern)
-     values ('common', 'stripe', '*'), ('rare', 'stripe', '*')`,
+     values ('common', 'stripe', '*'), ('rare', 'stripe', '*') on conflict do nothing`,
   );
   await pool.query(
     `insert into ukemi.jobs (queue, kind, subscription, tenant, state, attempt, max_attempts, policy, run_at, created_at,
@@ -122,4 +122,22 @@ test("does not look on behind the time that was asked for, nor where everything 
   expect((await walk((options) => listJobs(pool, { handler: "nobody" }, options), JOBS + 1, 20)).pages).toBe(
     1,
   );
+});
+
+test("rows that are committed while the pages are turned neither come twice nor push others out", async () => {
+  const { pool } = await createDatabase();
+  await fill(pool);
+  const seen: number[] = [];
+  let before: string | undefined;
+  do {
+    const page: Page<ListedJob> = await listJobs(
+      pool,
+      { handler: "rare" },
+      { limit: 5, rowsMost: 20, before },
+    );
+    seen.push(...page.items.map(({ id }) => id));
+    before = page.cursor;
+    await fill(pool);
+  } while (before !== undefined);
+  expect(seen).toEqual(Array.from({ length: JOBS }, (_, index) => JOBS - index).filter((n) => n % 7 === 0));
 });
