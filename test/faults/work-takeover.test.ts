@@ -16,7 +16,7 @@ import {
   type Workplace,
 } from "../support/worker-process.ts";
 
-const TAKE_OVER_MS_MAX = 5000;
+const TAKE_OVER_MS_MAX = 8000;
 
 /** Resolves when the worker's handlers of all these events stand at the gate, having written. */
 async function untilHeld(place: Workplace, worker: WorkerProcess, events: readonly string[]): Promise<void> {
