@@ -95,6 +95,10 @@ test("what operations wrote down goes with the job: no erasure would find it aft
   await dieAgain(pool);
   await look(pool);
   await dead.drop({ ids: [id] }, MANDATE);
+  // one that stopped by itself stays, however long
+  await pool.query(
+    "update ukemi.operations set state = 'stopped', stopped_at = finished_at, stop_reason = 'x', finished_at = null",
+  );
   await letPass(pool, 200);
   expect(await tablesWith(pool, CANARY)).toContain("operation_items");
   expect(await retentionOn(pool).prune(MANDATE)).toMatchObject({ jobs: 1 });
