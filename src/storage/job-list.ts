@@ -57,7 +57,8 @@ type Row = Omit<ListedJob, "id" | "created_at" | "run_at"> & {
   readonly run_at: string;
 };
 
-const WORKERS = "select id from ukemi.workers where id::text = ?::text or host || '/' || pid = ?::text";
+const WORKERS =
+  "select id from ukemi.workers where id::text = lower(?::text) or host || '/' || pid = ?::text";
 
 const COLUMNS = {
   select: `t.id::text, t.subscription as handler, t.queue, t.kind, t.state, t.event, e.event_id, e.type, t.tenant, t.key,
