@@ -262,7 +262,7 @@ test("gives stored events to a handler that came later", async () => {
   );
   await storeElsewhere(url, ["evt_3", "evt_4", "evt_5"], { type: "customer.created" });
   expect((await route("--dry-run")).stdout).toMatch(
-    /^There are 3 unrouted events since \d{4}-.*Z, of type customer\.created \(3\); no handler wants them\.\n$/,
+    /^There are 3 unrouted events since \d{4}-.*Z, of type customer\.created \(3\); no handler wants them\.\n$/m,
   );
   expect((await route("--dry-run", "--handler", HANDLER)).stdout).toContain(
     `; ${HANDLER} does not want them.`,
