@@ -152,14 +152,20 @@ test("after a commit whose answer was lost the job is given back, and runs exact
   /** Returns the states that the job came through. */
   async function loseAnswer(eventId: string): Promise<string[]> {
     await proxy.set("lose answers");
-    const told = deliver(door, eventId);
-    await until(async () => (await states(eventId)).length === 1, "the commit that nobody hears of");
+    let answered = false;
+    const told = deliver(door, eventId).finally(() => (answered = true));
+    // a lane that had to connect first is not heard either: then nothing is committed
+    const committed = async () => (await states(eventId)).length === 1;
+    await until(async () => answered || (await committed()), "the commit that nobody hears of");
     expect(await told).toMatchObject({ status: 503 });
     expect(ran).not.toContain(eventId);
     await proxy.set("pass");
     await untilDrained(pool);
+    const known = await committed();
     // the sender, who was told nothing, sends it again
-    expect(await deliver(door, eventId)).toMatchObject({ status: 204, duplicate: true });
+    const again = await deliver(door, eventId);
+    expect(again).toMatchObject({ status: 204, ...(known ? { duplicate: true } : {}) });
+    await untilDrained(pool);
     return states(eventId);
   }
 
@@ -170,7 +176,7 @@ test("after a commit whose answer was lost the job is given back, and runs exact
     const [line] = await loseAnswer(sent.at(-1)!);
     return line === "running ready running done"; // else a claim was under way, and nothing could be handed over
   };
-  await until(lost, "a job to be inserted as claimed while answers are lost", 30_000);
+  await until(lost, "a job to be inserted as claimed while answers are lost");
   expect(ran).toEqual(sent);
   for (const job of await untilDrained(pool)) {
     expect(job).toMatchObject({ state: "done", attempt: 1, recoveries: 0 });
