@@ -154,8 +154,11 @@ export async function transaction<T>(
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    // a process that freezes between two statements must not hold what others wait for
-    await client.query(`begin; set local idle_in_transaction_session_timeout = ${frozenMs}`);
+    // a process that freezes between two statements must not hold what others wait for; and where a table has no statistics
+    // yet, the server would compile a small statement for half a second
+    await client.query(
+      `begin; set local idle_in_transaction_session_timeout = ${frozenMs}; set local jit = off`,
+    );
     const result = await work(client);
     await client.query("commit");
     return result;

@@ -38,7 +38,7 @@ async function withDead(count: number) {
 }
 
 async function untilDone(operations: Operations, id: string): Promise<void> {
-  await until(async () => (await operations.show(id)).state === "done", "the operation to be done", 50_000);
+  await until(async () => (await operations.show(id)).state === "done", "the operation to be done", 100_000);
 }
 
 /** The same where the test makes every step and moves the clock. */
