@@ -49,8 +49,6 @@ interface AnyPage {
   readonly cursor?: string;
 }
 
-type AnyCall = (input: ListInput, options: CallOptions) => Promise<AnyPage>;
-
 const WATCH_SECONDS = 2;
 
 /** Makes the command. */
@@ -77,14 +75,14 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
     const { json, watch } = command.opts<ListFlags>();
     const everyMs = watch === undefined ? undefined : readSeconds(watch) * 1000;
     const work = async (api: Client) => {
-      const ask = (signal?: AbortSignal) => askFull<Id>(api, listing.call, input, signal);
       if (everyMs !== undefined) {
         const title = `ukemi ${command.parent?.name() ?? ""} ${listing.name}`;
         const show = (page: Calls[Id]["output"]) =>
           (json ? JSON.stringify(page) : shown(listing, page)) + "\n";
+        const ask = (signal: AbortSignal) => askOnce<Id>(api, listing.call, input, { signal });
         return watchFor({ title, ask, show }, everyMs, process.stdout.isTTY && !json);
       }
-      const page = await ask();
+      const page = await askFull<Id>(api, listing.call, input);
       if (json) printJson(page);
       else print(shown(listing, page));
     };
@@ -92,17 +90,23 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
   });
 }
 
+async function askOnce<Id extends ListCall>(
+  api: Client,
+  call: Id,
+  input: ListInput,
+  options: CallOptions = {},
+): Promise<Calls[Id]["output"]> {
+  const ask = api[call] as (input: ListInput, options: CallOptions) => Promise<Calls[Id]["output"]>;
+  return requireOurs(await ask(input, options), "items");
+}
+
 /** A page as full as it was asked for: on a large table one answer looks through a part of it only. */
 async function askFull<Id extends ListCall>(
   api: Client,
   call: Id,
   input: ListInput,
-  signal?: AbortSignal,
 ): Promise<Calls[Id]["output"]> {
-  const ask = async (given: ListInput): Promise<AnyPage> => {
-    const answer = await (api[call] as AnyCall)(given, signal ? { signal } : {});
-    return requireOurs(answer, "items");
-  };
+  const ask = async (given: ListInput) => (await askOnce<Id>(api, call, given)) as AnyPage;
   const limit = Number(input.limit ?? LIMIT_DEFAULT);
   let page = await ask(input);
   while (page.cursor !== undefined && page.items.length < limit) {

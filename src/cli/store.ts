@@ -79,7 +79,9 @@ function placeOf({ database, data }: Settings): string {
 
 /** Where a connection string leads, without who goes there. */
 export function describeUrl(url: string): string {
-  const { hostname, port, pathname, searchParams } = new URL(url);
+  // a name and a password before no host, as on a socket, is what pg takes and no URL
+  const place = url.replace(/^(\w+:\/\/)[^/?#]*@/, "$1");
+  const { hostname, port, pathname, searchParams } = new URL(place);
   const host = searchParams.get("host") ?? hostname;
   return `database ${pathname.slice(1) || "(default)"} at ${host}:${searchParams.get("port") ?? (port || 5432)}`;
 }

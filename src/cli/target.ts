@@ -46,7 +46,10 @@ export async function withApi<T>(
   try {
     if (url !== undefined) {
       const token = process.env.UKEMI_TOKEN || undefined;
-      return await work(createClient({ url, token, timeoutMs: CALL_TIMEOUT_MS }), `the server ${url}`);
+      return await work(
+        createClient({ url, token, timeoutMs: CALL_TIMEOUT_MS }),
+        `the server ${withoutQuery(url)}`,
+      );
     }
     return await withStore(
       command,
@@ -94,6 +97,12 @@ function urlOf(command: Command): string | undefined {
     throw new UkemiError("invalid_option", `${name} must not carry a name or password: set UKEMI_TOKEN.`);
   }
   throw new UkemiError("invalid_option", `${name} must be a URL such as https://ukemi.example.com.`);
+}
+
+/** A token may stand in the query: it is not shown. */
+function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname.replace(/\/$/, "")}`;
 }
 
 /** The API in this very process, for whoever may open the database. */

@@ -57,7 +57,8 @@ type Row = Omit<ListedJob, "id" | "created_at" | "run_at"> & {
   readonly run_at: string;
 };
 
-const WORKERS = "select id from ukemi.workers where id::text = ?::text or host || '/' || pid = ?::text";
+const WORKERS =
+  "select id from ukemi.workers where id::text = lower(?::text) or host || '/' || pid = ?::text";
 
 const COLUMNS = {
   select: `t.id::text, t.subscription as handler, t.queue, t.kind, t.state, t.event, e.event_id, e.type, t.tenant, t.key,
@@ -75,6 +76,7 @@ export async function listJobs(
 ): Promise<Page<ListedJob>> {
   // a sender's id may look like one of ours
   const byOurs = filter.event !== undefined && isUuid(filter.event) ? "or id = ?::text::uuid" : "";
+  const isIndexed = filter.state !== "done" && filter.state !== "cancelled";
   const sieve: Sieve = {
     table: "ukemi.jobs",
     time: "created_at",
@@ -83,11 +85,11 @@ export async function listJobs(
       ["tenant = any(?::text[])", filter.tenants],
       [`worker in (${WORKERS}) and state = 'running'`, filter.worker],
       [`event in (select id from ukemi.events where event_id = ?::text ${byOurs})`, filter.event],
-      // the states that are few have indexes
-      ["state = ?", filter.state === "done" ? undefined : filter.state],
+      // the states on the way and the dead have indexes
+      ["state = ?", isIndexed ? filter.state : undefined],
     ],
     told: [
-      ["state = ?", filter.state === "done" ? "done" : undefined],
+      ["state = ?", isIndexed ? undefined : filter.state],
       ["queue = ?", filter.queue],
       ["subscription = ?", filter.handler],
       ["key = ?", filter.key],

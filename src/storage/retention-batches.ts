@@ -180,6 +180,7 @@ export const oldOperations = (days: string) => `
   where state in ('done', 'aborted') and replayed = 0
     and coalesce(finished_at, stopped_at) < ukemi.now() - ${days} * interval '1 day'`;
 
+// Between two steps a person may resume what was aborted: of one that has lost items, none waits any more.
 const OPERATIONS = `
 with old as materialized (
   ${oldOperations("$1::int")}
@@ -187,17 +188,27 @@ with old as materialized (
   limit 1
   for update skip locked
 ),
-items as (
-  delete from ukemi.operation_items i
-  using (
-    select t.operation, t.position
-    from ukemi.operation_items t
-    join old on old.id = t.operation
-    order by t.position
+part as materialized (
+  select max(position) as last
+  from (
+    select i.position
+    from ukemi.operation_items i
+    where i.operation = (select id from old)
+    order by i.position
     limit ${STEP_ROWS}
-  ) as t
-  where i.operation = t.operation and i.position = t.position
+  ) as i
+),
+items as (
+  -- one stretch of the key: whatever the statistics say, what is left behind it is not read
+  delete from ukemi.operation_items i
+  where i.operation = (select id from old) and i.position <= (select last from part)
   returning i.position
+),
+closed as (
+  update ukemi.operations o
+  set gone = o.gone + o.waiting, waiting = 0
+  from old
+  where o.id = old.id and o.waiting > 0 and (select count(*) from items) = ${STEP_ROWS}
 ),
 gone as (
   delete from ukemi.operations o

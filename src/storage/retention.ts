@@ -47,7 +47,7 @@ const AUDIT = (from: string) => `
   insert into ukemi.audit_log (actor, role, action, target, details)
   select r.actor, r.role, 'retention.pruned', 'rows',
     jsonb_build_object('reason', r.reason, 'jobs', r.jobs, 'attempts', r.attempts, 'bodies', r.bodies, 'workers', r.workers,
-      'operations', r.operations,      'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days)
+      'operations', r.operations, 'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days)
   from ${from} r
   where r.jobs + r.attempts + r.bodies + r.workers + r.operations > 0`;
 

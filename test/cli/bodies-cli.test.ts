@@ -25,6 +25,12 @@ test("says that an erasure would be refused and how it would not, and can be ask
   expect(dry.stdout).toContain(`On the database ${name} at `);
   expect(dry.stdout).toContain("1 event, 1 of them with a body, would be erased.");
   expect(dry.stdout).toContain("It would be refused: let them end, or add --include-unfinished.");
+  // as a socket is often named: without a host, and the password is not shown
+  const socket = store.url.replace("@localhost/", "@/");
+  expect(socket).not.toBe(store.url);
+  const named = await bodies([...erase, "--dry-run"], { DATABASE_URL: socket });
+  expect(named).toEqual(dry);
+  expect(named.output).not.toContain(new URL(store.url).password);
   const refused = await bodies([...erase, "--reason", "asked for", "--yes"]);
   expect(refused).toMatchObject({ code: 1, stdout: "" });
   expect(refused.stderr).toContain("still need these bodies");

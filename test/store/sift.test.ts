@@ -119,6 +119,11 @@ test("does not look on behind the time that was asked for, nor where everything 
     (await walk((options) => listJobs(pool, filter, options), 20, 10)).pages;
   expect(await pagesOf({ since: at(390), handler: "nobody" })).toBe(1);
   expect(await pagesOf({ handler: "nobody" })).toBe(JOBS / 20 + 1);
+  // no index knows these two states: a page must not look through everything
+  expect(await pagesOf({ state: "cancelled" })).toBe(JOBS / 20 + 1);
+  expect(await pagesOf({ state: "done", handler: "nobody" })).toBe(JOBS / 20 + 1);
+  // one that an index knows is looked for at once
+  expect(await pagesOf({ state: "ready" })).toBe(1);
   expect((await walk((options) => listJobs(pool, { handler: "nobody" }, options), JOBS + 1, 20)).pages).toBe(
     1,
   );

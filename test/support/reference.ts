@@ -122,6 +122,7 @@ async function metrics(): Promise<string> {
     waiting: () => 0,
     running: () => 0,
     skewMs: () => 0,
+    backlog: () => Promise.resolve(undefined),
   });
   const rows = (await registry.getMetricsAsJSON())
     .filter((metric) => metric.name.startsWith("ukemi_"))

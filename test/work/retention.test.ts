@@ -2,6 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { createRetentionRound } from "../../src/operate/retention.ts";
+import { inTransaction } from "../../src/operate/transaction.ts";
+import { removeOperations } from "../../src/storage/retention-batches.ts";
 import { endRetention, takeRetention } from "../../src/storage/retention.ts";
 import { createDatabase } from "../support/database.ts";
 import { HANDLER, makeDead, MANDATE, operateOn, readAudit, readOutcomes, register } from "../support/dead.ts";
@@ -323,4 +325,33 @@ test("forgets operations that ended long ago with their items, not those that so
     action: "retention.pruned",
     details: { operations: 2 },
   });
+});
+
+test("an operation that is resumed while its items are being removed comes to its end", async () => {
+  const store = await createDatabase();
+  const { pool } = store;
+  await register(pool);
+  const { operations } = operateOn(pool);
+  await makeDead(
+    store,
+    Array.from({ length: 150 }, (_, index) => `evt_${index}`),
+  );
+  const { id } = await operations.create({ kind: "drop", name: "x", all: true }, MANDATE);
+  await operations.abort(id, MANDATE);
+  await letPass(pool, 31);
+  const run = { id: randomUUID(), actor: "cli:joe", role: "operator" as const, reason: "x", limits: LIMITS };
+  await takeRetention(pool, run, false);
+  const step = () => inTransaction(pool, (client) => removeOperations(client, run, LIMITS.jobDays));
+  expect(await step()).toMatchObject({ removed: 0, ended: false });
+  expect(await countRows(pool, "operation_items")).toBe(50);
+  expect(await operations.resume(id, MANDATE)).toMatchObject({ changed: true });
+  // it is somebody's again, and nothing of it can be done any more
+  expect(await step()).toMatchObject({ removed: 0, ended: true });
+  await stepNow(pool);
+  expect(await operations.show(id)).toMatchObject({
+    state: "done",
+    fault: null,
+    counts: { waiting: 0, dropped: 0, gone: 150 },
+  });
+  expect((await operateOn(pool).dead.preview({ all: true })).count).toBe(150);
 });

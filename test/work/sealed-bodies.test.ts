@@ -1,6 +1,7 @@
 // Bodies sealed at rest: nobody reads them in the tables, every reader with the key does, and no key costs no event.
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { createOperate } from "../../src/operate/operate.ts";
 import { createKeyring } from "../../src/storage/keyring.ts";
 import { transaction, type Pool } from "../../src/storage/postgres.ts";
 import { tablesWith } from "../support/canary.ts";
@@ -486,4 +487,22 @@ test("seals what was stored before, while it is read, and no byte of it changes"
     expect(shown!.headers).toEqual(JSON.parse(row.headers));
     expect(times.get(row.event)).toBe(row.received);
   }
+});
+
+test("what a sealing would do is counted however long it takes: a read's limit of time is not for it", async () => {
+  const { pool } = await createDatabase();
+  const operate = createOperate({
+    open: () => Promise.resolve(pool),
+    bodyKeys: [masterKey("a")],
+    readTimeoutMs: 1,
+  });
+  const holder = await pool.connect();
+  await holder.query("begin");
+  await holder.query("lock table ukemi.event_bodies in access exclusive mode");
+  const counting = operate.bodies.previewSeal();
+  counting.catch(() => {});
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await holder.query("rollback");
+  holder.release();
+  expect(await counting).toEqual({ plain: 0 });
 });

@@ -59,9 +59,10 @@ function eraseCommand(): Command {
     await withApi(command, async (api, place) => {
       const preview = await api.eraseBodies({ ...request, dry_run: true });
       const words = previewed(preview, includeUnfinished ?? false);
-      // also where all were erased before: what errors have taken from them since goes too
+      // who says yes beforehand means it also where all were erased before: what errors have taken since goes too
+      const any = preview.events + preview.rejections > 0 || flags.yes === true;
       const question = `Erase the bodies of ${preview.events} event${preview.events === 1 ? "" : "s"} for good?`;
-      await changeWithConsent(flags, { place, preview, words, any: true, question }, async () => {
+      await changeWithConsent(flags, { place, preview, words, any, question }, async () => {
         const result = await api.eraseBodies({ ...request, reason });
         const left = (result.left_running ?? 0) + (result.left_unfinished ?? 0);
         return { result, words: erased(result), failed: left > 0 };
