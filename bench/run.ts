@@ -3,7 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import type { ContestOptions, Spread } from "./contest.ts";
+import { measureDrain, measureNoop } from "./drain/drain.ts";
 import { measureIngest } from "./ingest/ingest.ts";
+import { measureLatency } from "./latency/latency.ts";
 import { startBenchStore, type BenchStore } from "./store.ts";
 
 /** What a contest is given. */
@@ -12,6 +14,8 @@ export interface Bench {
   /** The node that every program runs on. */
   readonly node: string;
   readonly rounds: number;
+  /** A look rather than a measurement: shorter runs. */
+  readonly quick: boolean;
   readonly onRun: NonNullable<ContestOptions["onRun"]>;
   report(table: Table): void;
 }
@@ -20,16 +24,24 @@ export interface Bench {
 export interface Table {
   readonly title: string;
   readonly unit: string;
+  /** For times: the ratio is theirs to ours, so that above 1 we win here too. */
+  readonly lowerIsBetter?: true;
   readonly rows: readonly {
     readonly name: string;
-    readonly figure: Spread;
-    /** Ours to theirs. */
+    /** Undefined where it was not run. */
+    readonly figure: Spread | undefined;
+    /** Above 1 we win. */
     readonly ratio: Spread | undefined;
     readonly notes?: string;
   }[];
 }
 
-const CONTESTS = { ingest: measureIngest } as const;
+const CONTESTS = {
+  ingest: measureIngest,
+  drain: measureDrain,
+  noop: measureNoop,
+  latency: measureLatency,
+} as const;
 const ROUNDS = 15;
 const ROUNDS_QUICK = 3;
 
@@ -51,6 +63,7 @@ try {
       store,
       node: process.execPath,
       rounds,
+      quick: values.quick,
       onRun({ done, total, name: contestant }) {
         process.stderr.write(`\r\u001B[K${name}: ${done + 1} of ${total}  ${contestant}`);
       },
@@ -74,21 +87,22 @@ async function document(): Promise<string> {
     "",
     `${new Date().toISOString().slice(0, 16)}Z, ${rounds} rounds${kind}. ${machine}.`,
     "",
-    "Each ratio is ours to theirs, within a round; the median of the rounds, with the quartiles.",
+    "Each ratio is ours to theirs (of times, theirs to ours), so that above 1 Ukemi is ahead. It is taken within a round; the median of the rounds counts, with the quartiles.",
     ...tables.map((table) => `\n${show(table)}`),
     "",
   ].join("\n");
 }
 
-function show({ title, unit, rows }: Table): string {
+function show({ title, unit, lowerIsBetter, rows }: Table): string {
+  const digits = lowerIsBetter ? 2 : 0;
   return [
     `## ${title}`,
     "",
-    `| | ${unit} | ours ÷ theirs | |`,
+    `| | ${unit} | ${lowerIsBetter ? "theirs ÷ ours" : "ours ÷ theirs"} | |`,
     "|---|---|---|---|",
     ...rows.map(
       ({ name, figure, ratio, notes }) =>
-        `| ${name} | ${spread(figure, 0)} | ${ratio ? spread(ratio, 2) : ""} | ${notes ?? ""} |`,
+        `| ${name} | ${figure ? spread(figure, digits) : "not run"} | ${ratio ? spread(ratio, 2) : ""} | ${notes ?? ""} |`,
     ),
   ].join("\n");
 }
