@@ -12,6 +12,8 @@ export interface Bench {
   /** The node that every program runs on. */
   readonly node: string;
   readonly rounds: number;
+  /** Shorter runs: a look, not a measurement. */
+  readonly quick: boolean;
   readonly onRun: NonNullable<ContestOptions["onRun"]>;
   report(table: Table): void;
 }
@@ -20,13 +22,19 @@ export interface Bench {
 export interface Table {
   readonly title: string;
   readonly unit: string;
+  /** What the ratio is of. @default "ours ÷ theirs" */
+  readonly ratioOf?: string;
+  /** Behind the point, of the figures. @default 0 */
+  readonly digits?: number;
   readonly rows: readonly {
     readonly name: string;
-    readonly figure: Spread;
-    /** Ours to theirs. */
+    /** Undefined for whom could not be run here. */
+    readonly figure: Spread | undefined;
     readonly ratio: Spread | undefined;
     readonly notes?: string;
   }[];
+  /** What a reader of the results should know, such as the settings of each peer. */
+  readonly remarks?: readonly string[];
 }
 
 const CONTESTS = { ingest: measureIngest } as const;
@@ -41,6 +49,11 @@ const { values } = parseArgs({
   },
 });
 const names = (values.only?.split(",") ?? Object.keys(CONTESTS)) as (keyof typeof CONTESTS)[];
+const unknown = names.find((name) => !Object.hasOwn(CONTESTS, name));
+if (unknown !== undefined) {
+  console.error(`There is no contest ${unknown}; there are ${Object.keys(CONTESTS).join(", ")}.`);
+  process.exit(2);
+}
 const rounds = Number(values.rounds ?? (values.quick ? ROUNDS_QUICK : ROUNDS));
 
 const tables: Table[] = [];
@@ -51,6 +64,7 @@ try {
       store,
       node: process.execPath,
       rounds,
+      quick: values.quick,
       onRun({ done, total, name: contestant }) {
         process.stderr.write(`\r\u001B[K${name}: ${done + 1} of ${total}  ${contestant}`);
       },
@@ -74,23 +88,27 @@ async function document(): Promise<string> {
     "",
     `${new Date().toISOString().slice(0, 16)}Z, ${rounds} rounds${kind}. ${machine}.`,
     "",
-    "Each ratio is ours to theirs, within a round; the median of the rounds, with the quartiles.",
-    ...tables.map((table) => `\n${show(table)}`),
+    "Each ratio is taken within a round; the median of the rounds counts, with the quartiles.",
+    ...tables.map((table) => `\n${show(table)}${remarks(table)}`),
     "",
   ].join("\n");
 }
 
-function show({ title, unit, rows }: Table): string {
+function show({ title, unit, ratioOf = "ours ÷ theirs", digits = 0, rows }: Table): string {
   return [
     `## ${title}`,
     "",
-    `| | ${unit} | ours ÷ theirs | |`,
+    `| | ${unit} | ${ratioOf} | |`,
     "|---|---|---|---|",
     ...rows.map(
       ({ name, figure, ratio, notes }) =>
-        `| ${name} | ${spread(figure, 0)} | ${ratio ? spread(ratio, 2) : ""} | ${notes ?? ""} |`,
+        `| ${name} | ${figure ? spread(figure, digits) : "not run"} | ${ratio ? spread(ratio, 2) : ""} | ${notes ?? ""} |`,
     ),
   ].join("\n");
+}
+
+function remarks({ remarks = [] }: Table): string {
+  return remarks.length === 0 ? "" : `\n\n${remarks.map((remark) => `- ${remark}`).join("\n")}`;
 }
 
 function spread({ low, median, high }: Spread, digits: number): string {
