@@ -1,19 +1,9 @@
-// The peers are installed in a folder of their own, so that nobody else has to install them.
+// The peers live in a folder of their own (bench/peers), so that nobody who uses Ukemi installs them.
 import { createRequire } from "node:module";
 
-const inPeers = createRequire(new URL("peers/package.json", import.meta.url));
+const require = createRequire(new URL("peers/package.json", import.meta.url));
 
-/** Loads a package of bench/peers; `T` says what is used of it. */
+/** Loads a peer. `T` is what the caller uses of it: its own types are not there when the rest is checked. */
 export async function peer<T>(name: string): Promise<T> {
-  return Promise.resolve(inPeers(name) as T);
-}
-
-/** True where it is there. */
-export function hasPeer(name: string): boolean {
-  try {
-    inPeers.resolve(name);
-    return true;
-  } catch {
-    return false;
-  }
+  return (await require(name)) as T;
 }

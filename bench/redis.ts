@@ -1,58 +1,75 @@
-// A Redis that is as durable as PostgreSQL is by itself: every write is synced before it is answered.
-import { spawn } from "node:child_process";
+// A Redis for the peer that needs one: Debian's, durable to the last command, gone with the bench.
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { DEBIAN_FOLDER, DEBIAN_LIBRARIES, REDIS_SERVER } from "../scripts/debian.mjs";
 
-export interface BenchRedis {
+export interface Redis {
   readonly port: number;
   stop(): Promise<void>;
 }
 
-/** Where Debian's package is unpacked (BENCH_REDIS names another folder), and where it is installed. */
-const FOLDERS = [process.env.BENCH_REDIS ?? "node_modules/.cache/ukemi-debian", "/"];
-const PROGRAM = "usr/bin/redis-server";
-const START_MS = 5000;
+/**
+ * A 2xx after a commit means here: written and flushed before the answer (`appendfsync always`). No snapshots beside it, and
+ * no rewriting of the file: either would run on into the turn of the next contestant.
+ */
+export const REDIS_SETTINGS = [
+  ["appendonly", "yes"],
+  ["appendfsync", "always"],
+  ["auto-aof-rewrite-percentage", "0"],
+  ["save", ""],
+  ["maxmemory-policy", "noeviction"],
+] as const;
 
-/** Starts one on a free port; undefined where the machine has none. */
-export async function startRedis(): Promise<BenchRedis | undefined> {
-  const folder = FOLDERS.find((path) => existsSync(join(resolve(path), PROGRAM)));
-  if (folder === undefined) return undefined;
-  const data = await mkdtemp(join(tmpdir(), "ukemi-bench-redis-"));
-  const port = await freePort();
-  const settings = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""];
+const START_MS = 10_000;
+
+/** Starts it; undefined where there is none. */
+export async function startRedis(): Promise<Redis | undefined> {
+  const file = join(resolve(DEBIAN_FOLDER), REDIS_SERVER);
+  if (!existsSync(file)) return undefined;
+  const [port, dir] = [await freePort(), await mkdtemp(join(tmpdir(), "ukemi-bench-redis-"))];
+  const settings = [["port", String(port)], ["bind", "127.0.0.1"], ["dir", dir], ...REDIS_SETTINGS];
   const child = spawn(
-    join(resolve(folder), PROGRAM),
-    [
-      "--port",
-      String(port),
-      "--bind",
-      "127.0.0.1",
-      "--dir",
-      data,
-      "--maxmemory-policy",
-      "noeviction",
-      ...settings,
-    ],
-    { stdio: "ignore", env: { ...process.env, LD_LIBRARY_PATH: librariesIn(resolve(folder)) } },
+    file,
+    settings.flatMap(([name, value]) => [`--${name}`, value]),
+    {
+      stdio: ["ignore", "ignore", "inherit"],
+      env: { ...process.env, LD_LIBRARY_PATH: join(resolve(DEBIAN_FOLDER), DEBIAN_LIBRARIES) },
+    },
   );
-  const ended = once(child, "exit");
-  const stop = async () => {
-    child.kill("SIGTERM");
-    await ended;
-    await rm(data, { recursive: true, force: true });
-  };
-  if (await answers(port)) return { port, stop };
-  await stop();
-  return undefined;
+  const stop = () => end(child, dir);
+  try {
+    await untilItListens(child, port);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { port, stop };
 }
 
-function librariesIn(folder: string): string {
-  const machine = { x64: "x86_64", arm64: "aarch64" }[process.arch as string] ?? process.arch;
-  return join(folder, `usr/lib/${machine}-linux-gnu`);
+async function untilItListens(child: ChildProcess, port: number): Promise<void> {
+  const endsAt = Date.now() + START_MS;
+  while (!(await listens(port))) {
+    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`);
+    if (Date.now() > endsAt) throw new Error("redis-server does not listen");
+    await sleep(50);
+  }
+}
+
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
 }
 
 async function freePort(): Promise<number> {
@@ -64,16 +81,11 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function answers(port: number): Promise<boolean> {
-  for (const until = Date.now() + START_MS; Date.now() < until;) {
-    const socket = connect(port, "127.0.0.1");
-    const isOpen = await new Promise<boolean>((tell) => {
-      socket.once("connect", () => tell(true));
-      socket.once("error", () => tell(false));
-    });
-    socket.destroy();
-    if (isOpen) return true;
-    await new Promise((next) => setTimeout(next, 50));
+async function end(child: ChildProcess, dir: string): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const ended = once(child, "exit");
+    child.kill("SIGKILL"); // nothing of it is wanted
+    await ended;
   }
-  return false;
+  await rm(dir, { recursive: true, force: true });
 }

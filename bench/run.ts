@@ -14,7 +14,7 @@ export interface Bench {
   /** The node that every program runs on. */
   readonly node: string;
   readonly rounds: number;
-  /** A look rather than a measurement: shorter runs. */
+  /** Shorter runs: a look, not a measurement. */
   readonly quick: boolean;
   readonly onRun: NonNullable<ContestOptions["onRun"]>;
   report(table: Table): void;
@@ -24,16 +24,19 @@ export interface Bench {
 export interface Table {
   readonly title: string;
   readonly unit: string;
-  /** For times: the ratio is theirs to ours, so that above 1 we win here too. */
-  readonly lowerIsBetter?: true;
+  /** What the ratio is of. @default "ours ÷ theirs" */
+  readonly ratioOf?: string;
+  /** Behind the point, of the figures. @default 0 */
+  readonly digits?: number;
   readonly rows: readonly {
     readonly name: string;
-    /** Undefined where it was not run. */
+    /** Undefined for whom could not be run here. */
     readonly figure: Spread | undefined;
-    /** Above 1 we win. */
     readonly ratio: Spread | undefined;
     readonly notes?: string;
   }[];
+  /** What a reader of the results should know, such as the settings of each peer. */
+  readonly remarks?: readonly string[];
 }
 
 const CONTESTS = {
@@ -53,6 +56,11 @@ const { values } = parseArgs({
   },
 });
 const names = (values.only?.split(",") ?? Object.keys(CONTESTS)) as (keyof typeof CONTESTS)[];
+const unknown = names.find((name) => !Object.hasOwn(CONTESTS, name));
+if (unknown !== undefined) {
+  console.error(`There is no contest ${unknown}; there are ${Object.keys(CONTESTS).join(", ")}.`);
+  process.exit(2);
+}
 const rounds = Number(values.rounds ?? (values.quick ? ROUNDS_QUICK : ROUNDS));
 
 const tables: Table[] = [];
@@ -87,24 +95,27 @@ async function document(): Promise<string> {
     "",
     `${new Date().toISOString().slice(0, 16)}Z, ${rounds} rounds${kind}. ${machine}.`,
     "",
-    "Each ratio is ours to theirs (of times, theirs to ours), so that above 1 Ukemi is ahead. It is taken within a round; the median of the rounds counts, with the quartiles.",
-    ...tables.map((table) => `\n${show(table)}`),
+    "Each ratio is taken within a round; the median of the rounds counts, with the quartiles.",
+    ...tables.map((table) => `\n${show(table)}${remarks(table)}`),
     "",
   ].join("\n");
 }
 
-function show({ title, unit, lowerIsBetter, rows }: Table): string {
-  const digits = lowerIsBetter ? 2 : 0;
+function show({ title, unit, ratioOf = "ours ÷ theirs", digits = 0, rows }: Table): string {
   return [
     `## ${title}`,
     "",
-    `| | ${unit} | ${lowerIsBetter ? "theirs ÷ ours" : "ours ÷ theirs"} | |`,
+    `| | ${unit} | ${ratioOf} | |`,
     "|---|---|---|---|",
     ...rows.map(
       ({ name, figure, ratio, notes }) =>
         `| ${name} | ${figure ? spread(figure, digits) : "not run"} | ${ratio ? spread(ratio, 2) : ""} | ${notes ?? ""} |`,
     ),
   ].join("\n");
+}
+
+function remarks({ remarks = [] }: Table): string {
+  return remarks.length === 0 ? "" : `\n\n${remarks.map((remark) => `- ${remark}`).join("\n")}`;
 }
 
 function spread({ low, median, high }: Spread, digits: number): string {

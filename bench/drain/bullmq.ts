@@ -24,7 +24,7 @@ const ADD_ROWS = 2000;
 const CONCURRENCY = 200;
 const connection = {
   host: "127.0.0.1",
-  port: Number(process.env.BENCH_REDIS_PORT),
+  port: Number(process.env.REDIS_PORT),
   maxRetriesPerRequest: null,
 };
 const queue = new Queue("drain", { connection });

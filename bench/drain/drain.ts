@@ -1,9 +1,9 @@
 // Contests 2 and 3: stored events are drained by one worker process each, with an effect exactly once, and with no-op handlers.
 import { figureOf, ratioOf, runContest, type Contestant } from "../contest.ts";
-import { hasPeer } from "../peer.ts";
 import { startProgram, type Program } from "../programs.ts";
 import { startRedis } from "../redis.ts";
 import type { Bench } from "../run.ts";
+import { settingsIn } from "../settings.ts";
 import type { Drained } from "./drainer.ts";
 
 /** One row of a table. */
@@ -11,8 +11,9 @@ interface Worker {
   readonly name: string;
   readonly file: string;
   readonly schema?: boolean;
-  readonly peer?: string;
-  readonly needsRedis?: boolean;
+  /** Somebody else's work: its file begins with its settings. */
+  readonly peer?: boolean;
+  readonly redis?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** How many jobs are stored before each run, where it is not the usual number. */
   readonly count?: number;
@@ -61,27 +62,27 @@ const ONCE: Drain = {
     {
       name: "pg-boss transactional",
       file: "./drain/pg-boss.ts",
-      peer: "pg-boss",
+      peer: true,
       env: { BENCH_BATCH: "100x4", BENCH_TRANSACTIONAL: "on" },
       notes: "one commit for a batch of 100, 4 workers: one that fails takes 99 others with it",
     },
     {
       name: "pg-boss, UPDATE outside",
       file: "./drain/pg-boss.ts",
-      peer: "pg-boss",
+      peer: true,
       env: { BENCH_BATCH: "500x2" },
       notes: "weaker promise: at least once; batches of 500, 2 workers",
     },
     {
       name: "graphile-worker, UPDATE outside",
       file: "./drain/graphile-worker.ts",
-      peer: "graphile-worker",
+      peer: true,
       notes: "weaker promise: at least once; 24 jobs at once, local queue of 500, completions batched",
     },
     {
       name: "DBOS",
       file: "./drain/dbos.ts",
-      peer: "@dbos-inc/dbos-sdk",
+      peer: true,
       count: 10_000,
       notes: "a workflow with one transaction step; worker concurrency 100, polled every 20 ms",
     },
@@ -109,21 +110,21 @@ const NOOP: Drain = {
     {
       name: "graphile-worker",
       file: "./drain/graphile-worker.ts",
-      peer: "graphile-worker",
+      peer: true,
       notes: "24 jobs at once, local queue of 500, completions batched",
     },
     {
       name: "pg-boss",
       file: "./drain/pg-boss.ts",
-      peer: "pg-boss",
+      peer: true,
       env: { BENCH_BATCH: "1000x2" },
       notes: "batches of 1000, 2 workers: one that fails takes its batch with it",
     },
     {
       name: "BullMQ",
       file: "./drain/bullmq.ts",
-      peer: "bullmq",
-      needsRedis: true,
+      peer: true,
+      redis: true,
       notes: "Redis, appendfsync always; concurrency 200",
     },
   ],
@@ -133,26 +134,23 @@ export const measureDrain = (bench: Bench) => measure(bench, ONCE);
 export const measureNoop = (bench: Bench) => measure(bench, NOOP);
 
 async function measure(bench: Bench, drain: Drain): Promise<void> {
-  const redis = drain.workers.some(({ needsRedis }) => needsRedis) ? await startRedis() : undefined;
-  const canRun = ({ peer, needsRedis }: Worker) =>
-    (!peer || hasPeer(peer)) && (!needsRedis || redis !== undefined);
+  const redis = drain.workers.some((worker) => worker.redis) ? await startRedis() : undefined;
+  const able = drain.workers.filter((worker) => !worker.redis || redis !== undefined);
   const started = new Map<string, Program>();
   try {
-    for (const [index, worker] of drain.workers.filter(canRun).entries()) {
+    for (const [index, worker] of able.entries()) {
       const name = `drain_${drain.effect}_${index}`;
       const env = {
         DATABASE_URL: await bench.store.create(name, { schema: worker.schema ?? false }),
         BENCH_EFFECT: drain.effect,
-        BENCH_REDIS_PORT: String(redis?.port ?? 0),
+        REDIS_PORT: String(redis?.port ?? 0),
         ...worker.env,
       };
       started.set(worker.name, await startProgram(worker.file, { node: bench.node, env }));
     }
-    const contestants = drain.workers
-      .filter(canRun)
-      .map((worker) =>
-        contestantOf(bench, started.get(worker.name)!, { ...worker, count: worker.count ?? drain.count }),
-      );
+    const contestants = able.map((worker) =>
+      contestantOf(bench, started.get(worker.name)!, { ...worker, count: worker.count ?? drain.count }),
+    );
     const figures = await runContest(contestants, bench);
     const [ours] = drain.workers;
     bench.report({
@@ -165,6 +163,7 @@ async function measure(bench: Bench, drain: Drain): Promise<void> {
           started.has(worker.name) && worker !== ours ? ratioOf(figures, ours!.name, worker.name) : undefined,
         notes: worker.notes,
       })),
+      remarks: [...new Set(drain.workers.filter(({ peer }) => peer).map(({ file }) => settingsIn(file)))],
     });
   } finally {
     await Promise.all([...started.values()].map((program) => program.stop()));

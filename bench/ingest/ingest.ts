@@ -1,63 +1,81 @@
 // Contest 1: verify, commit durably, answer 204. One server process each, 64 connections, every event with its own id.
-import { ratioOf, figureOf, runContest, type Contestant } from "../contest.ts";
-import { startProgram, type Program } from "../programs.ts";
+import { figureOf, ratioOf, runContest, type Contestant, type Rounds } from "../contest.ts";
+import { startProgram } from "../programs.ts";
 import type { Bench } from "../run.ts";
-import type { Loaded } from "./load.ts";
+import { DUPLICATES, DUPLICATES_SHARE, reportDuplicates } from "./duplicates.ts";
+import { measureQuarter } from "./quarter.ts";
+import { named, peerSettings, SERVER_NAMES, startServers, UKEMI, type Listening } from "./servers.ts";
+import { shootWith, type Shoot } from "./shoot.ts";
 
-const SECRET = "whsec_bench_0123456789abcdef0123456789abcdef";
-const CONNECTIONS = 64;
 const SECONDS = 3;
-/** More than any server here answers in that time. */
+const SECONDS_QUICK = 1;
+const WARM_UP_SECONDS = 0.5;
+/** More than any server here answers in a second. */
 const PER_SECOND_MOST = 45_000;
+/** Requests are made ready for a server that is so much faster than it was cold. */
+const ROOM = 4;
+const PER_SECOND_LEAST = 10_000;
 
-interface Server {
-  readonly name: string;
-  readonly file: string;
-  readonly path: string;
-  readonly schema?: boolean;
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-const SERVERS: readonly Server[] = [
-  { name: "ukemi", file: "./ingest/ukemi.ts", path: "/webhooks/stripe", schema: true },
-  { name: "limit: group commit by hand", file: "./ingest/limit.ts", path: "/", schema: true },
-  { name: "one insert each", file: "./ingest/insert.ts", path: "/" },
-  { name: "http + signature, no store", file: "./ingest/bare.ts", path: "/" },
-];
-
-export async function measureIngest({ store, node, rounds, report, onRun }: Bench): Promise<void> {
-  const loader = await startProgram("./ingest/load.ts", { node });
-  const started: { server: Server; program: Program; port: number; p99: number[] }[] = [];
+export async function measureIngest(bench: Bench): Promise<void> {
+  const seconds = bench.quick ? SECONDS_QUICK : SECONDS;
+  const loader = await startProgram("./ingest/load.ts", { node: bench.node });
+  const shoot = shootWith(loader);
+  const { servers, stop } = await startServers(bench);
   try {
-    for (const [index, server] of SERVERS.entries()) {
-      const database = await store.create(`ingest_${index}`, { schema: server.schema ?? false });
-      const env = { DATABASE_URL: database, BENCH_SECRET: SECRET, ...server.env };
-      const program = await startProgram(server.file, { node, env });
-      started.push({ server, program, port: await program.ask<number>("port"), p99: [] });
-    }
-    const contestants = started.map(({ server, port, p99 }): Contestant => ({
-      name: server.name,
+    const most = await warmUp(servers, shoot);
+    const p99 = new Map<string, number[]>();
+    const contestant = (name: string, server: Listening, duplicates = 0): Contestant => ({
+      name,
       async run() {
-        await loader.ask("prepare", { count: PER_SECOND_MOST * SECONDS, path: server.path, secret: SECRET });
-        const loaded = await loader.ask<Loaded>("load", { port, connections: CONNECTIONS, seconds: SECONDS });
-        if (loaded.failed > 0) throw new Error(`${server.name} refused ${loaded.failed} events`);
-        p99.push(loaded.p99);
+        const loaded = await shoot(server, { seconds, perSecond: most(server), duplicates });
+        p99.set(name, [...(p99.get(name) ?? []), loaded.p99]);
         return loaded.perSecond;
       },
-    }));
-    const figures = await runContest(contestants, { rounds, onRun });
-    report({
-      title: "Ingest",
-      unit: "events/s",
-      rows: started.map(({ server: { name }, p99 }) => ({
-        name,
-        figure: figureOf(figures, name),
-        ratio: name === "ukemi" ? undefined : ratioOf(figures, "ukemi", name),
-        notes: `p99 ${p99.toSorted((a, b) => a - b)[Math.floor(p99.length / 2)]!.toFixed(1)} ms`,
-      })),
     });
+    const ukemi = named(servers, UKEMI);
+    const figures = await runContest(
+      [
+        ...servers.map((server) => contestant(server.name, server)),
+        contestant(DUPLICATES, ukemi, DUPLICATES_SHARE),
+      ],
+      bench,
+    );
+    reportIngest(bench, figures, p99);
+    await reportDuplicates(bench, figures, ukemi, { shoot, perSecond: most(ukemi) });
+    await measureQuarter(bench, servers, { shoot, seconds, rate: figureOf(figures, UKEMI).median / 4 });
   } finally {
-    await Promise.all(started.map(({ program }) => program.stop()));
+    await stop();
     await loader.stop();
   }
+}
+
+/** Lets each compile and connect, and so learns how many requests must be made ready for it. */
+async function warmUp(servers: readonly Listening[], shoot: Shoot): Promise<(server: Listening) => number> {
+  const reached = new Map<string, number>();
+  for (const server of servers) {
+    const shot = { seconds: WARM_UP_SECONDS, perSecond: PER_SECOND_MOST };
+    reached.set(server.name, (await shoot(server, shot)).perSecond);
+  }
+  return ({ name }) => Math.min(PER_SECOND_MOST, Math.max(PER_SECOND_LEAST, reached.get(name)! * ROOM));
+}
+
+function reportIngest({ report }: Bench, figures: Rounds, p99: Rounds): void {
+  report({
+    title: "Ingest",
+    unit: "events/s",
+    rows: SERVER_NAMES.map((name) => {
+      if (!figures.has(name)) return { name, figure: undefined, ratio: undefined };
+      const slowest = `p99 ${figureOf(p99, name).median.toFixed(1)} ms`;
+      const figure = figureOf(figures, name);
+      if (name === UKEMI) return { name, figure, ratio: undefined, notes: slowest };
+      const ofTheirs = ratioOf(p99, UKEMI, name).median.toFixed(2);
+      return {
+        name,
+        figure,
+        ratio: ratioOf(figures, UKEMI, name),
+        notes: `${slowest}, ours ÷ theirs ${ofTheirs}`,
+      };
+    }),
+    remarks: peerSettings(),
+  });
 }

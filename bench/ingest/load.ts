@@ -6,9 +6,11 @@ import { answerBench } from "../program.ts";
 
 interface Prepare {
   readonly count: number;
+  /** Who they are for: only it can have seen an event before. */
+  readonly to: string;
   readonly path: string;
   readonly secret: string;
-  /** The share of them that were sent before. */
+  /** The share of events that were stored before; signed anew, as Stripe does when it sends again. */
   readonly duplicates?: number;
 }
 
@@ -24,6 +26,8 @@ interface Load {
 export interface Loaded {
   readonly perSecond: number;
   readonly count: number;
+  /** How many of them had not been sent before. */
+  readonly fresh: number;
   readonly failed: number;
   readonly average: number;
   readonly p50: number;
@@ -33,30 +37,45 @@ export interface Loaded {
 const BODY_BYTES = 1500;
 const FIRST_ID = `${Date.now().toString(36)}${process.pid.toString(36)}`;
 
+/** So many events of each server are remembered, to be sent again. */
+const REMEMBERED = 10_000;
+
+interface Request {
+  readonly bytes: Buffer;
+  /** The body, where it has not been sent before. */
+  readonly fresh: string | undefined;
+}
+
 let made = 0;
-let requests: Buffer[] = [];
-const sentBefore: Buffer[] = [];
+let recipient = "";
+let requests: Request[] = [];
+const stored = new Map<string, string[]>();
 
 /** Makes the requests of the next run; what is left of the last one is thrown away. */
-function prepare({ count, path, secret, duplicates = 0 }: Prepare): number {
-  requests = Array.from({ length: count }, (_, index) => {
-    const again = sentBefore.length > 0 && index % 100 < duplicates * 100;
-    return again ? sentBefore[index % sentBefore.length]! : newRequest(path, secret);
+function prepare({ count, to, path, secret, duplicates = 0 }: Prepare): number {
+  const known = stored.get(to) ?? [];
+  if (duplicates > 0 && known.length === 0) throw new Error(`nothing was sent to ${to} before`);
+  recipient = to;
+  requests = Array.from({ length: count }, (_, index): Request => {
+    const isAgain = Math.floor((index + 1) * duplicates) > Math.floor(index * duplicates);
+    const body = isAgain ? known[index % known.length]! : newBody();
+    return { bytes: signedRequest(path, secret, body), fresh: isAgain ? undefined : body };
   });
   return requests.length;
 }
 
-function newRequest(path: string, secret: string): Buffer {
+function newBody(): string {
   made += 1;
-  const body = bodyOf(`evt_${FIRST_ID}_${made.toString(36).padStart(8, "0")}`);
+  return bodyOf(`evt_${FIRST_ID}_${made.toString(36).padStart(8, "0")}`);
+}
+
+function signedRequest(path: string, secret: string, body: string): Buffer {
   const seconds = Math.floor(Date.now() / 1000);
   const signature = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
-  const request = Buffer.from(
+  return Buffer.from(
     `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
       `stripe-signature: t=${seconds},v1=${signature}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  if (sentBefore.length < 1000) sentBefore.push(request);
-  return request;
 }
 
 /** An event as Stripe sends it, of the usual size. */
@@ -94,6 +113,7 @@ async function load({ port, connections, seconds, rate }: Load): Promise<Loaded>
   const times: number[] = [];
   let next = 0;
   let failed = 0;
+  const fresh: string[] = [];
   const beganAt = performance.now();
   const endsAt = beganAt + seconds * 1000;
   const everyMs = rate === undefined ? 0 : 1000 / rate;
@@ -105,20 +125,25 @@ async function load({ port, connections, seconds, rate }: Load): Promise<Loaded>
         const dueAt = everyMs === 0 ? performance.now() : beganAt + index * everyMs;
         const waitMs = dueAt - performance.now();
         if (waitMs > 0.5) await new Promise((resolve) => setTimeout(resolve, waitMs));
-        const status = await exchange(socket, requests[index]!);
+        const request = requests[index]!;
+        const status = await exchange(socket, request.bytes);
         times.push(performance.now() - dueAt);
         if (status < 200 || status > 299) failed += 1;
+        else if (request.fresh !== undefined) fresh.push(request.fresh);
       }
     }),
   );
   const took = (performance.now() - beganAt) / 1000;
   for (const socket of sockets) socket.destroy();
-  if (next >= requests.length && rate === undefined) throw new Error("too few requests were prepared");
+  if (next >= requests.length && took < seconds / 2) throw new Error("too few requests were prepared");
+  const known = stored.get(recipient) ?? [];
+  stored.set(recipient, [...known, ...fresh.slice(0, REMEMBERED - known.length)]);
   times.sort((a, b) => a - b);
   const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
   return {
     perSecond: times.length / took,
     count: times.length,
+    fresh: fresh.length,
     failed,
     average: times.reduce((sum, time) => sum + time, 0) / Math.max(1, times.length),
     p50: at(0.5),

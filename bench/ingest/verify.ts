@@ -1,13 +1,20 @@
 // What every server of the ingest contest has in common: bare node:http, the body read whole, Stripe's signature checked.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerBench } from "../program.ts";
 
 /** A delivery whose signature is right. */
 export interface Verified {
   readonly body: Buffer;
-  readonly event: { readonly id: string; readonly type: string };
+  readonly headers: IncomingHttpHeaders;
+  /** The whole body; what is named here is what somebody reads. */
+  readonly event: {
+    readonly id: string;
+    readonly type: string;
+    readonly created: number;
+    readonly data: { readonly object: { readonly id: string; readonly customer: string } };
+  };
 }
 
 const SECRET = process.env.BENCH_SECRET!;
@@ -28,7 +35,7 @@ export async function serve(
       };
       if (!isGenuine(String(request.headers["stripe-signature"]), body)) return answer(400);
       const event = JSON.parse(body.toString("utf8")) as Verified["event"];
-      Promise.resolve(keep({ body, event })).then(
+      Promise.resolve(keep({ body, headers: request.headers, event })).then(
         () => answer(204),
         (error: unknown) => {
           console.error(error);

@@ -23,7 +23,7 @@ const { Queue, Worker } = await peer<BullMq>("bullmq");
 
 const connection = {
   host: "127.0.0.1",
-  port: Number(process.env.BENCH_REDIS_PORT),
+  port: Number(process.env.REDIS_PORT),
   maxRetriesPerRequest: null,
 };
 const starts = createStarts();

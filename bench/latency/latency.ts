@@ -1,17 +1,18 @@
 // Contest 4: from receipt (or enqueue) to the start of the handler, one at a time, the worker idle. Lower is better.
 import { figureOf, ratioOf, runContest, spreadOf } from "../contest.ts";
-import { hasPeer } from "../peer.ts";
 import { startProgram, type Program } from "../programs.ts";
 import { startRedis } from "../redis.ts";
 import type { Bench } from "../run.ts";
+import { settingsIn } from "../settings.ts";
 import type { Sampled } from "./samples.ts";
 
 interface Traveller {
   readonly name: string;
   readonly file: string;
   readonly schema?: boolean;
-  readonly peer?: string;
-  readonly needsRedis?: boolean;
+  /** Somebody else's work: its file begins with its settings. */
+  readonly peer?: boolean;
+  readonly redis?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   readonly notes: string;
 }
@@ -37,20 +38,20 @@ const TRAVELLERS: readonly Traveller[] = [
   {
     name: "graphile-worker",
     file: "./latency/graphile-worker.ts",
-    peer: "graphile-worker",
+    peer: true,
     notes: "addJob to task; concurrency 10, batching off",
   },
   {
     name: "pg-boss",
     file: "./latency/pg-boss.ts",
-    peer: "pg-boss",
+    peer: true,
     notes: "send to handler; useListenNotify and notify",
   },
   {
     name: "BullMQ",
     file: "./latency/bullmq.ts",
-    peer: "bullmq",
-    needsRedis: true,
+    peer: true,
+    redis: true,
     notes: "add to handler; Redis, appendfsync always",
   },
 ];
@@ -59,12 +60,12 @@ export async function measureLatency(bench: Bench): Promise<void> {
   const redis = await startRedis();
   const started = new Map<string, { readonly program: Program; readonly p99: number[] }>();
   try {
-    for (const [index, { name, file, schema = false, peer, needsRedis, env }] of TRAVELLERS.entries()) {
-      if ((peer !== undefined && !hasPeer(peer)) || (needsRedis && !redis)) continue;
+    for (const [index, { name, file, schema = false, redis: needsRedis, env }] of TRAVELLERS.entries()) {
+      if (needsRedis && !redis) continue;
       const database = await bench.store.create(`latency_${index}`, { schema });
       const program = await startProgram(file, {
         node: bench.node,
-        env: { DATABASE_URL: database, BENCH_REDIS_PORT: String(redis?.port ?? 0), ...env },
+        env: { DATABASE_URL: database, REDIS_PORT: String(redis?.port ?? 0), ...env },
       });
       started.set(name, { program, p99: [] });
     }
@@ -82,7 +83,8 @@ export async function measureLatency(bench: Bench): Promise<void> {
     bench.report({
       title: "Latency: receipt to the start of the handler",
       unit: "ms, p50 (lower is better)",
-      lowerIsBetter: true,
+      ratioOf: "theirs ÷ ours (above 1 we are faster)",
+      digits: 2,
       rows: TRAVELLERS.map(({ name, notes }) => {
         const run = started.get(name);
         return {
@@ -92,6 +94,7 @@ export async function measureLatency(bench: Bench): Promise<void> {
           notes: run ? `p99 ${spreadOf(run.p99).median.toFixed(1)} ms; ${notes}` : notes,
         };
       }),
+      remarks: TRAVELLERS.filter(({ peer }) => peer).map(({ file }) => settingsIn(file)),
     });
   } finally {
     await Promise.all([...started.values()].map(({ program }) => program.stop()));
