@@ -26,8 +26,13 @@ export interface Drained {
 /** True in the contest in which handlers change a row. */
 export const HAS_EFFECT = process.env.BENCH_EFFECT === "update";
 
-/** The clock begins when the worker is at full speed. */
-const WARM_MS = 400;
+/** How long a worker works. */
+export interface Clock {
+  /** Before the clock begins: connections are made, statements planned, code compiled. */
+  readonly warmSeconds: number;
+  readonly seconds: number;
+}
+
 const FIRST_MS = 20_000;
 /** The clock ends early when so much is done: what comes then is the end of a queue, not its middle. */
 const MOST = 0.9;
@@ -59,11 +64,12 @@ export async function answerDrain(drainer: Drainer): Promise<void> {
     await pool.query("vacuum (analyze)");
   }
 
-  async function drain({ seconds }: { readonly seconds: number }): Promise<Drained> {
+  async function drain({ warmSeconds, seconds }: Clock): Promise<Drained> {
     const before = await look(pool, drainer);
     const stop = await drainer.work();
     await until(() => handled > before.handled, FIRST_MS);
-    await until(() => false, WARM_MS);
+    if (handled === before.handled) throw new Error(`no handler ran within ${FIRST_MS} ms`);
+    await until(() => false, warmSeconds * 1000);
     const from = await sample(drainer);
     await until(() => handled - before.handled > before.unfinished * MOST, seconds * 1000);
     const to = await sample(drainer);

@@ -19,7 +19,7 @@ interface Traveller {
 
 const SAMPLES = 500;
 const SECONDS = 5;
-const SECONDS_QUICK = 1;
+const SECONDS_QUICK = 0.7;
 
 const TRAVELLERS: readonly Traveller[] = [
   {
