@@ -63,8 +63,8 @@ const ONCE: Drain = {
       name: "pg-boss transactional",
       file: "./drain/pg-boss.ts",
       peer: true,
-      env: { BENCH_BATCH: "100x4", BENCH_TRANSACTIONAL: "on" },
-      notes: "one commit for a batch of 100, 4 workers: one that fails takes 99 others with it",
+      env: { BENCH_BATCH: "50x8", BENCH_TRANSACTIONAL: "on" },
+      notes: "one commit for a batch of 50, 8 workers: one that fails takes 49 others with it",
     },
     {
       name: "pg-boss, UPDATE outside",
