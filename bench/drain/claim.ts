@@ -65,14 +65,15 @@ with fenced as (
 )
 select 1 / count(*)::int as settled from fenced`;
 
+/** A batch is found by its keys, however small the tables still are. */
+const PLANS = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off";
+
 /** Connections for lanes. */
 export async function connectLanes(count: number, pipeline: boolean): Promise<pg.Client[]> {
+  const connectionString = process.env.DATABASE_URL!;
   return Promise.all(
     Array.from({ length: count }, async () => {
-      const client = new pg.Client({
-        connectionString: process.env.DATABASE_URL,
-        pipeline,
-      });
+      const client = new pg.Client({ connectionString, options: PLANS, pipeline });
       await client.connect();
       return client;
     }),
