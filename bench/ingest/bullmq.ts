@@ -1,5 +1,5 @@
-// BullMQ: `Queue.add` over one ioredis connection, which sends commands without waiting for answers; the event's id as job id, kept as
-// long as the job. Redis: appendonly yes, appendfsync always, no snapshots, no rewrites, noeviction.
+// BullMQ: `Queue.add` over one ioredis connection, which sends commands without waiting for answers (auto-pipelining is no faster); the
+// event's id as job id, kept as long as the job. Redis: appendonly yes, appendfsync always, no snapshots, no rewrites, noeviction.
 import { peer } from "../peer.ts";
 import { serve } from "./verify.ts";
 

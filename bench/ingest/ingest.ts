@@ -7,9 +7,8 @@ import { measureQuarter } from "./quarter.ts";
 import { named, peerSettings, SERVER_NAMES, startServers, UKEMI, type Listening } from "./servers.ts";
 import { shootWith, type Shoot } from "./shoot.ts";
 
-const SECONDS = 3;
-const SECONDS_QUICK = 1;
-const WARM_UP_SECONDS = 0.5;
+const SECONDS = { run: 3, warmUp: 2 };
+const SECONDS_QUICK = { run: 1, warmUp: 0.5 };
 /** More than any server here answers in a second. */
 const PER_SECOND_MOST = 45_000;
 /** Requests are made ready for a server that is so much faster than it was cold. */
@@ -17,12 +16,12 @@ const ROOM = 4;
 const PER_SECOND_LEAST = 10_000;
 
 export async function measureIngest(bench: Bench): Promise<void> {
-  const seconds = bench.quick ? SECONDS_QUICK : SECONDS;
+  const { run: seconds, warmUp: warmUpSeconds } = bench.quick ? SECONDS_QUICK : SECONDS;
   const loader = await startProgram("./ingest/load.ts", { node: bench.node });
   const shoot = shootWith(loader);
   const { servers, stop } = await startServers(bench);
   try {
-    const most = await warmUp(servers, shoot);
+    const most = await warmUp(servers, shoot, warmUpSeconds);
     const p99 = new Map<string, number[]>();
     const contestant = (name: string, server: Listening, duplicates = 0): Contestant => ({
       name,
@@ -50,10 +49,14 @@ export async function measureIngest(bench: Bench): Promise<void> {
 }
 
 /** Lets each compile and connect, and so learns how many requests must be made ready for it. */
-async function warmUp(servers: readonly Listening[], shoot: Shoot): Promise<(server: Listening) => number> {
+async function warmUp(
+  servers: readonly Listening[],
+  shoot: Shoot,
+  seconds: number,
+): Promise<(server: Listening) => number> {
   const reached = new Map<string, number>();
   for (const server of servers) {
-    const shot = { seconds: WARM_UP_SECONDS, perSecond: PER_SECOND_MOST };
+    const shot = { seconds, perSecond: PER_SECOND_MOST };
     reached.set(server.name, (await shoot(server, shot)).perSecond);
   }
   return ({ name }) => Math.min(PER_SECOND_MOST, Math.max(PER_SECOND_LEAST, reached.get(name)! * ROOM));

@@ -16,8 +16,8 @@ interface Server {
   /** Wants the schema of Ukemi in its database. */
   readonly schema?: boolean;
   readonly env?: Readonly<Record<string, string>>;
-  /** Somebody else's work: its file begins with its settings. */
-  readonly peer?: boolean;
+  /** Somebody else's work, by its package: its file begins with its settings. */
+  readonly peer?: string;
   readonly redis?: boolean;
 }
 
@@ -30,10 +30,10 @@ const SERVERS: readonly Server[] = [
   { name: LIMIT, file: "./ingest/limit.ts", schema: true },
   { name: "one insert each", file: "./ingest/insert.ts" },
   { name: "http + signature, no store", file: "./ingest/bare.ts" },
-  { name: "graphile-worker", file: "./ingest/graphile-worker.ts", peer: true },
-  { name: "pg-boss", file: "./ingest/pg-boss.ts", peer: true },
-  { name: "DBOS", file: "./ingest/dbos.ts", peer: true },
-  { name: "BullMQ (Redis, flushed each time)", file: "./ingest/bullmq.ts", peer: true, redis: true },
+  { name: "graphile-worker", file: "./ingest/graphile-worker.ts", peer: "graphile-worker" },
+  { name: "pg-boss", file: "./ingest/pg-boss.ts", peer: "pg-boss" },
+  { name: "DBOS", file: "./ingest/dbos.ts", peer: "@dbos-inc/dbos-sdk" },
+  { name: "BullMQ (Redis, flushed each time)", file: "./ingest/bullmq.ts", peer: "bullmq", redis: true },
 ];
 
 /** Everyone's name, also those who cannot run here. */
@@ -88,14 +88,27 @@ async function stopAll(programs: readonly Program[], redis: Redis | undefined): 
   await redis?.stop();
 }
 
-/** How each peer is set: what its file says of itself. */
+/** How each peer is set: what its file says of itself, and its version. */
 export function peerSettings(): string[] {
-  return SERVERS.filter(({ peer }) => peer).map(({ file }) => {
-    const lines = readFileSync(new URL(`../${file}`, import.meta.url), "utf8").split("\n");
-    const end = lines.findIndex((line) => !line.startsWith("//"));
-    return lines
-      .slice(0, end)
-      .map((line) => line.replace(/^\/\/ ?/, ""))
-      .join(" ");
-  });
+  const { dependencies } = JSON.parse(read("./peers/package.json")) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  return SERVERS.flatMap(({ file, peer }) =>
+    peer === undefined ? [] : `${firstComment(read(file))} (${peer} ${dependencies[peer]})`,
+  );
+}
+
+function read(file: string): string {
+  return readFileSync(new URL(`../${file}`, import.meta.url), "utf8");
+}
+
+function firstComment(source: string): string {
+  const lines = source.split("\n");
+  return lines
+    .slice(
+      0,
+      lines.findIndex((line) => !line.startsWith("//")),
+    )
+    .map((line) => line.replace(/^\/\/ ?/, ""))
+    .join(" ");
 }
