@@ -1,4 +1,4 @@
-// Tools from Debian's packages that a few tests need: unpacked into a folder of the project, not installed.
+// Tools from Debian's packages that a few tests and the bench need: unpacked into a folder of the project, not installed.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -29,6 +29,10 @@ const TOOLS = [
   },
 ];
 
+/** What the bench's BullMQ speaks to. */
+export const REDIS_SERVER = "usr/bin/redis-server";
+const REDIS_PACKAGES = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"];
+
 const FOLDER = resolve(DEBIAN_FOLDER);
 
 /** Fetches what is missing; returns a line for each test that will not run. */
@@ -36,6 +40,13 @@ export function fetchDebianTools() {
   const absent = () => TOOLS.filter((tool) => !existsSync(join(FOLDER, tool.file)));
   if (absent().length > 0 && existsSync("/usr/bin/apt-get")) fetch(absent().flatMap((tool) => tool.packages));
   return absent().map((tool) => tool.test);
+}
+
+/** Fetches Redis where it is missing; returns whether it is there. */
+export function fetchRedis() {
+  const isThere = () => existsSync(join(FOLDER, REDIS_SERVER));
+  if (!isThere() && existsSync("/usr/bin/apt-get")) fetch(REDIS_PACKAGES);
+  return isThere();
 }
 
 function fetch(packages) {

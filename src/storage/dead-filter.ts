@@ -44,7 +44,7 @@ export function whereDead(filter: DeadFilter, before: readonly unknown[] = []): 
   add("e.type = ?", filter.type);
   add("e.source = ?", filter.source);
   add("j.tenant = ?", filter.tenant);
-  add("j.event in (select event from ukemi.event_refs where ref = ?)", filter.ref);
+  add("j.event in (select ukemi.events_with_ref(?))", filter.ref);
   // a sender's id may look like one of ours
   add(
     "j.event in (select id from ukemi.events where event_id = ?::text or id = ?::text::uuid)",
@@ -76,6 +76,5 @@ export const ERASED_AT = "(select x.erased_at from ukemi.erasures x where x.even
 export const REFS = `
 coalesce((
   select jsonb_agg(jsonb_build_object('kind', r.kind, 'id', r.ref) order by r.kind, r.ref)
-  from ukemi.event_refs r
-  where r.event = e.id
+  from ukemi.refs_of(e.id) as r
 ), '[]')`;

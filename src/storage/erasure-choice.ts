@@ -33,9 +33,11 @@ const NEEDLE_CHARACTERS_MIN = 4;
 /** Events `e` that are meant: parameters 1 to 6. Those erased before are too: words may have been written since. */
 const MEANT = `
   e.id in (
-    select r.event from ukemi.event_refs r where r.ref = $1::text
+    select ukemi.events_with_ref($1::text)
     union
-    select r.event from ukemi.event_refs r where r.kind = $2::text and r.ref = $3::text
+    select w.event
+    from ukemi.events_with_ref($3::text) as w (event)
+    where exists (select from ukemi.refs_of(w.event) as r where r.kind = $2::text and r.ref = $3::text)
     union
     select s.id from ukemi.events s where s.id = $4::uuid
     union

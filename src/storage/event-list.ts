@@ -44,8 +44,7 @@ select
   e.id, e.source, e.account, e.livemode, e.event_id, e.type, e.tenant,
   coalesce((
     select json_agg(json_build_object('kind', r.kind, 'id', r.ref) order by r.kind, r.ref)
-    from ukemi.event_refs r
-    where r.event = e.id
+    from ukemi.refs_of(e.id) as r
   ), '[]') as refs,
   coalesce(o.status, 'pending') as status,
   -- as JSON: the text of a plain timestamp depends on the session's DateStyle
@@ -78,7 +77,7 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
   if (filter.type !== undefined) add("e.type = ?", filter.type);
   if (filter.tenant !== undefined) add("e.tenant = ?", filter.tenant);
   if (filter.tenants !== undefined) add("e.tenant = any(?::text[])", filter.tenants);
-  if (filter.ref !== undefined) add("e.id in (select event from ukemi.event_refs where ref = ?)", filter.ref);
+  if (filter.ref !== undefined) add("e.id in (select ukemi.events_with_ref(?))", filter.ref);
   if (filter.status === "pending")
     where.push(`coalesce(o.status, 'pending') = 'pending' and e.id in (${UNFINISHED})`);
   else if (filter.status !== undefined) add("o.status = ?", filter.status);

@@ -2,6 +2,7 @@
 import { boolArray, byteaArray, intArray, textArray, timestamptzArray, uuidArray } from "./arrays.ts";
 import type { Job, JobEvent } from "./claim.ts";
 import type { JobKey } from "./due.ts";
+import { INSERT, INSERT_OFFERED, SEPARATOR } from "./events-insert.ts";
 import type { Keyring, StoredContent } from "./keyring.ts";
 import type { Connection } from "./postgres.ts";
 import { REVIVABLE, reviveJobs } from "./revive.ts";
@@ -69,124 +70,6 @@ export interface SlotOffer {
 /** How long an insert waits for another transaction; longer is contention, and is tried again apart from the others. */
 const LOCK_TIMEOUT_MS = 50;
 
-const INSERT = `
-with settings as materialized (
-  -- both end with the transaction: a session's settings would be lost, or leak, behind a transaction pooler
-  select
-    -- a commit that is not flushed (and, with a standby, not replicated) must not be acknowledged; never weaken remote_apply
-    case when current_setting('synchronous_commit') in ('off', 'local')
-      then set_config('synchronous_commit', 'on', true) end as durable,
-    -- somebody else's uncommitted insert of the same event must not hold up its neighbours
-    set_config('lock_timeout', $27::text, true) as patience
-),
-moment as materialized (
-  select ukemi.now() as at
-),
-arrived as materialized (
-  select a.*
-  from settings, unnest( -- the settings first: they must hold before the first row is inserted
-    $1::uuid[], $2::text[], $3::text[], $4::bool[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-    $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int4[], $14::bytea[], $15::text[], $16::text[]
-  ) with ordinality as a (
-    id, source, account, livemode, event_id, type, tenant, occurred_at,
-    secret_fingerprint, request_id, traceparent, body_sha256, body_bytes, body, headers, skip, place
-  )
-),
-stored as (
-  insert into ukemi.events (
-    id, source, account, livemode, event_id, type, tenant, received_at, occurred_at,
-    secret_fingerprint, request_id, traceparent, body_sha256, body_bytes
-  )
-  select
-    id, source, account, livemode, event_id, type, tenant, moment.at, occurred_at,
-    secret_fingerprint, request_id, traceparent, body_sha256, body_bytes
-  from arrived, moment
-  -- two lanes that insert the same ids in opposite order would deadlock
-  order by event_id, source, account, livemode
-  on conflict on constraint events_identity do nothing
-  returning id, received_at
-),
-bodies as (
-  insert into ukemi.event_bodies (event, received_at, body, headers, key_id)
-  select id, received_at, body, headers, $28::text
-  from stored join arrived using (id)
-),
-refs as (
-  insert into ukemi.event_refs (event, kind, ref)
-  select r.event, r.kind, r.ref
-  from unnest($17::uuid[], $18::text[], $19::text[]) as r (event, kind, ref)
-  join stored on stored.id = r.event
-  on conflict do nothing
-),
-open_queues as materialized (
-  -- slots that a worker of this process offers. Nothing may overtake: not a pause, not a job that is due already
-  select o.queue, o.slots
-  from unnest($20::text[], $21::int4[]) as o (queue, slots)
-  where $22::bool
-    or not exists (select from ukemi.queues q where q.name = o.queue and q.paused)
-    and not exists (
-      select from ukemi.jobs j
-      where j.queue = o.queue and j.state = 'ready' and j.recoveries = 0 and j.subscription = any($26::text[])
-    )
-),
-wanted as materialized (
-  select
-    s.queue, s.name, a.id as event, a.tenant, s.priority, s.max_attempts, s.policy, s.ordered, stored.received_at,
-    case
-      when s.key_by = 'tenant' then a.tenant
-      when s.key_by is not null then (
-        -- one tenant's key never holds up another's
-        select coalesce(a.tenant || '/', '') || min(r.ref)
-        from unnest($17::uuid[], $18::text[], $19::text[]) as r (event, kind, ref)
-        where r.event = a.id and r.kind = s.key_by
-      )
-    end as key,
-    a.place as arrival,
-    -- only those that the worker has handlers for count against its slots
-    row_number() over (
-      partition by s.queue, s.name = any($26::text[]) order by s.priority desc, a.place, s.name
-    ) as place
-  from stored
-  join arrived a using (id)
-  join ukemi.subscriptions s on s.active and s.source = a.source and a.type like s.type_like
-  where a.skip is null
-),
-routed as (
-  insert into ukemi.jobs (
-    queue, kind, subscription, event, tenant, key, ordered, priority, max_attempts, policy, run_at, created_at,
-    state, started_at, lease_until, lease_token, worker
-  )
-  select
-    w.queue, 'handler', w.name, w.event, w.tenant, w.key, w.ordered, w.priority, w.max_attempts, w.policy,
-    w.received_at, w.received_at,
-    case when c.claimed then 'running' when w.key is null then 'ready' else 'waiting' end,
-    case when c.claimed then w.received_at end,
-    case when c.claimed then w.received_at + $25::int4 * interval '1 ms' end,
-    case when c.claimed then $24::uuid end,
-    case when c.claimed then $23::uuid end
-  from wanted w
-  left join open_queues o on o.queue = w.queue
-  cross join lateral (
-    select coalesce(w.place <= o.slots and w.key is null and w.name = any($26::text[]), false) as claimed
-  ) as c
-  order by w.arrival -- ids in the order of arrival: it is the order of ordered keys
-  returning id, queue, subscription, event, tenant, key, state, max_attempts
-),
-outcomes as (
-  insert into ukemi.event_outcomes (event, status, error_message, processed_at)
-  select id, case when skip is null then 'unrouted' else 'skipped' end, skip, received_at
-  from stored join arrived using (id)
-  where skip is not null or not exists (select from routed where routed.event = stored.id)
-)
-select
-  extract(epoch from moment.at) * 1000 as now_ms,
-  array(select id::text from stored) as stored,
-  coalesce((
-    select json_agg(json_build_array(id::text, queue, subscription, event, tenant, key, state, max_attempts) order by id)
-    from routed
-  ), '[]') as routed
-from moment`;
-
 const FIND = `
 select
   e.id, e.event_id, e.source, e.account, e.livemode,
@@ -194,17 +77,25 @@ select
 from unnest($1::text[], $2::text[], $3::text[], $4::bool[]) as a (event_id, source, account, livemode)
 join ukemi.events e using (event_id, source, account, livemode)`;
 
-/** A job that the statement made, as it is told: a short row, for there may be hundreds. */
-type RoutedRow = [
+/** A job that was inserted as claimed, as it is told. */
+type ClaimedRow = [
   id: string,
   queue: string,
   handler: string,
   event: string,
   tenant: string | null,
-  key: string | null,
-  state: "ready" | "waiting" | "running",
   maxAttempts: number,
+  siblings: number,
 ];
+
+interface StoredRow {
+  readonly now_ms: string;
+  /** Null where all were stored. */
+  readonly stored: readonly string[] | null;
+  readonly ready: readonly string[];
+  readonly waiting: readonly (readonly [queue: string, key: string])[] | null;
+  readonly claimed: readonly ClaimedRow[] | null;
+}
 
 /**
  * Stores a batch in one statement, which is its own transaction unless one is open: when this returns, it is committed.
@@ -219,32 +110,40 @@ export async function storeEvents(
   keyring?: Keyring,
 ): Promise<StoredBatch> {
   const unique = new Map(batch.toReversed().map((event) => [identityOf(event), event]));
-  const events = [...unique.values()].toReversed(); // in the order of arrival
+  const arrived = [...unique].toReversed();
+  const byId = new Map(arrived.map(([, event]) => [event.id, event]));
+  const events = arrived
+    .map(([identity, event], arrival) => ({ identity, arrival, ...event }))
+    .toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
   // sealed in one go: the key is the same for all of them
   const contents = events.map(({ id, body, headers }): StoredContent =>
     keyring ? keyring.seal(id, { body, headers }) : { body, headers, keyId: null },
   );
-  const { rows } = await connection.query<{ now_ms: string; stored: string[]; routed: RoutedRow[] }>({
-    ...(connection.pooled ? {} : { name: "store events" }),
-    text: INSERT,
-    values: [...columns(events, contents), ...offerColumns(offer), contents[0]?.keyId ?? null],
+  const { rows } = await connection.query<StoredRow>({
+    ...(connection.pooled ? {} : { name: offer ? "store events for slots" : "store events" }),
+    text: offer ? INSERT_OFFERED : INSERT,
+    values: [
+      ...columns(events, contents),
+      String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS),
+      contents[0]?.keyId ?? null,
+      ...(offer ? offerColumns(offer) : []),
+    ],
   });
-  const { now_ms, stored, routed } = rows[0]!;
-  const storedIds = new Set(stored);
-  const missing = events.filter((event) => !storedIds.has(event.id));
+  const row = rows[0]!;
+  const storedIds = new Set(row.stored ?? events.map(({ id }) => id));
+  const missing = row.stored === null ? [] : events.filter((event) => !storedIds.has(event.id));
   const earlier = missing.length === 0 ? NONE : await findStored(connection, missing);
   const revived = earlier.revivable.length === 0 ? [] : await reviveJobs(connection, earlier.revivable);
-  const databaseMs = Number(now_ms);
-  const sorted = sortRouted(routed, events, offer, databaseMs);
+  const databaseMs = Number(row.now_ms);
   return {
     databaseMs,
-    claimed: sorted.claimed,
+    claimed: (row.claimed ?? []).map((claimed) => toJob(claimed, offer!, byId.get(claimed[3])!, databaseMs)),
     waiting: [
-      ...sorted.waiting,
+      ...(row.waiting ?? []).map(([queue, key]) => ({ queue, key })),
       ...revived.flatMap(({ queue, key }) => (key === null ? [] : { queue, key })),
     ],
     revived: revived.reduce((sum, { count }) => sum + count, 0),
-    ready: [...new Set([...readyIn(routed), ...revived.map(({ queue }) => queue)])],
+    ready: [...new Set([...row.ready, ...revived.map(({ queue }) => queue)])],
     events: batch.map((event) => {
       const identity = identityOf(event);
       const id = earlier.ids.get(identity) ?? unique.get(identity)!.id;
@@ -256,60 +155,37 @@ export async function storeEvents(
   };
 }
 
-function readyIn(routed: readonly RoutedRow[]): string[] {
-  return routed.flatMap(([, queue, , , , , state]) => (state === "ready" ? queue : []));
-}
-
-function offerColumns(offer: SlotOffer | undefined): unknown[] {
+function offerColumns(offer: SlotOffer): unknown[] {
   return [
-    textArray([...(offer?.slots.keys() ?? [])]),
-    intArray([...(offer?.slots.values() ?? [])]),
-    offer?.always ?? false,
-    offer?.worker ?? null,
-    offer?.token ?? null,
-    offer?.leaseMs ?? 0,
-    textArray(offer?.handlers ?? []),
-    String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS),
+    textArray([...offer.slots.keys()]),
+    intArray([...offer.slots.values()]),
+    offer.always ?? false,
+    offer.worker,
+    offer.token,
+    offer.leaseMs,
+    textArray(offer.handlers),
   ];
 }
 
-/** What was claimed, with the event it is about, which is still in memory; and what waits for its key. */
-function sortRouted(
-  routed: readonly RoutedRow[],
-  events: readonly NewEvent[],
-  offer: SlotOffer | undefined,
-  databaseMs: number,
-): Pick<StoredBatch, "claimed" | "waiting"> {
-  const byId = new Map(events.map((event) => [event.id, event]));
-  const waiting = routed.flatMap(([, queue, , , , key, state]) =>
-    state === "waiting" ? { queue, key: key! } : [],
-  );
-  const claimed = routed.flatMap(([id, queue, handler, event, tenant, key, state, maxAttempts]): Job[] => {
-    if (state !== "running") return [];
-    const siblings = routed.filter((row) => row[3] === event).length;
-    const facts = {
-      id,
-      token: offer!.token,
-      queue,
-      kind: "handler",
-      handler,
-      tenant,
-      key,
-      maxAttempts,
-      siblings,
-    };
-    return [
-      {
-        ...facts,
-        attempt: 0,
-        recoveries: 0,
-        waitedMs: 0,
-        payload: null,
-        event: jobEvent(byId.get(event)!, databaseMs),
-      },
-    ];
-  });
-  return { claimed, waiting };
+/** A job that this process holds from its first moment, with the event it is about, which is still in memory. */
+function toJob(row: ClaimedRow, offer: SlotOffer, event: NewEvent, databaseMs: number): Job {
+  const [id, queue, handler, , tenant, maxAttempts, siblings] = row;
+  return {
+    id,
+    token: offer.token,
+    queue,
+    kind: "handler",
+    handler,
+    tenant,
+    key: null, // whoever has a key waits for it
+    maxAttempts,
+    siblings,
+    attempt: 0,
+    recoveries: 0,
+    waitedMs: 0,
+    payload: null,
+    event: jobEvent(event, databaseMs),
+  };
 }
 
 function jobEvent(event: NewEvent, databaseMs: number): JobEvent {
@@ -369,27 +245,29 @@ function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "e
   return [event.source, event.account, event.livemode, event.eventId].join("\u0000");
 }
 
-function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Buffer[] {
-  const refs = events.flatMap((event) => event.refs.map((ref) => ({ event: event.id, ...ref })));
+type Arrived = NewEvent & { readonly arrival: number };
+
+function columns(events: readonly Arrived[], contents: readonly StoredContent[]): Buffer[] {
+  const texts = (read: (event: Arrived) => string | null) => textArray(events.map(read));
   return [
     uuidArray(events.map((event) => event.id)),
-    textArray(events.map((event) => event.source)),
-    textArray(events.map((event) => event.account)),
+    texts((event) => event.source),
+    texts((event) => event.account),
     boolArray(events.map((event) => event.livemode)),
-    textArray(events.map((event) => event.eventId)),
-    textArray(events.map((event) => event.type)),
-    textArray(events.map((event) => event.tenant)),
+    texts((event) => event.eventId),
+    texts((event) => event.type),
+    texts((event) => event.tenant),
     timestamptzArray(events.map((event) => event.occurredAt)),
-    textArray(events.map((event) => event.secretFingerprint)),
-    textArray(events.map((event) => event.requestId)),
-    textArray(events.map((event) => event.traceparent)),
+    texts((event) => event.secretFingerprint),
+    texts((event) => event.requestId),
+    texts((event) => event.traceparent),
     byteaArray(events.map((event) => event.bodySha256)),
     intArray(events.map((event) => event.body.length)),
     byteaArray(contents.map((content) => content.body)),
     textArray(contents.map((content) => content.headers)),
-    textArray(events.map((event) => event.skip)),
-    uuidArray(refs.map((ref) => ref.event)),
-    textArray(refs.map((ref) => ref.kind)),
-    textArray(refs.map((ref) => ref.id)),
+    texts((event) => event.skip),
+    texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.kind).join(SEPARATOR))),
+    texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.id).join(SEPARATOR))),
+    intArray(events.map((event) => event.arrival)),
   ];
 }

@@ -4,7 +4,7 @@ import { UkemiError } from "../errors.ts";
 import { describeFault } from "./faults.ts";
 import type { Tell } from "./news.ts";
 import { MONTHS_AHEAD, openStore, type Store, type StoreSettings } from "./open.ts";
-import { makeBodyMonths, requireWritable, sampleClock } from "./upkeep.ts";
+import { indexRefs, makeBodyMonths, requireWritable, sampleClock } from "./upkeep.ts";
 
 export interface StoreKeeper {
   /** Opens the store if it is not open. After a failure the next call tries again. */
@@ -17,6 +17,7 @@ export interface StoreKeeper {
   close(): Promise<void>;
 }
 
+const REFS_EVERY_MS = 2000;
 const UPKEEP_MS = 15_000;
 const MONTHS_EVERY_MS = 6 * 60 * 60_000;
 
@@ -25,12 +26,12 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
   const closing = new AbortController();
   let store: Store | undefined;
   let opening: Promise<Store> | undefined;
-  let upkeep: Promise<void> | undefined;
+  let upkeep: Promise<unknown> | undefined;
 
   async function openNow(): Promise<Store> {
     store = await openStore(settings, tell);
     await sampleClock(store.duties, clock).catch(() => {}); // the first commit brings a reading too
-    upkeep = keepUp(store);
+    upkeep = Promise.all([keepUp(store), keepRefs(store)]);
     return store;
   }
 
@@ -49,6 +50,14 @@ export function createStoreKeeper(settings: StoreSettings, clock: DatabaseClock,
       } catch (error) {
         tell("warn", "upkeep failed", { error: describeFault(error) });
       }
+    }
+  }
+
+  /** Only the index's owner may; where we are not, autovacuum does it, and now and then a receiver. */
+  async function keepRefs({ duties }: Store): Promise<void> {
+    while (!closing.signal.aborted) {
+      await sleep(REFS_EVERY_MS, closing.signal);
+      if (!closing.signal.aborted) await indexRefs(duties).catch(() => {});
     }
   }
 

@@ -94,7 +94,12 @@ export async function connect(url: string, limits: ConnectionLimits): Promise<Co
     await client.connect();
     pooled = await throughPooler(client);
     // behind a transaction pooler a SET would leak into other people's transactions
-    if (!pooled) await client.query(`set statement_timeout = ${limits.statementTimeoutMs}`);
+    // a statement of twenty arrays takes as long to plan as to run: it is planned once
+    if (!pooled) {
+      await client.query(
+        `set statement_timeout = ${limits.statementTimeoutMs}; set plan_cache_mode = force_generic_plan`,
+      );
+    }
   } catch (error) {
     destroy();
     throw error;

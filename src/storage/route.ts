@@ -152,8 +152,8 @@ wanted as materialized (
       when s.key_by = 'tenant' then e.tenant
       when s.key_by is not null then (
         select coalesce(e.tenant || '/', '') || min(r.ref)
-        from ukemi.event_refs r
-        where r.event = e.id and r.kind = s.key_by
+        from ukemi.refs_of(e.id) as r
+        where r.kind = s.key_by
       )
     end as key
   from picked

@@ -1,4 +1,4 @@
-// Small regular duties of the store: the database's time, and the months of bodies made ahead.
+// Small regular duties of the store: the database's time, the months of bodies made ahead, the index of refs.
 import { UkemiError } from "../errors.ts";
 import { steadyMs, type DatabaseClock } from "../clock.ts";
 import type { Queryable } from "./postgres.ts";
@@ -16,6 +16,11 @@ export async function sampleClock(client: Queryable, clock: DatabaseClock): Prom
 export async function makeBodyMonths(client: Queryable, ahead: number): Promise<number> {
   const { rows } = await client.query<{ made: number }>("select ukemi.make_body_months($1) as made", [ahead]);
   return rows[0]?.made ?? 0;
+}
+
+/** Brings the refs of new events from the index's waiting list into the index: else a receiver would, in the middle of a commit. */
+export async function indexRefs(client: Queryable): Promise<void> {
+  await client.query("select gin_clean_pending_list('ukemi.events_by_ref')");
 }
 
 /** Throws where an event could not be stored now. */

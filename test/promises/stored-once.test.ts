@@ -12,7 +12,7 @@ test("stores an event with its body, headers and refs before it answers 204", as
   const { rows } = await pool.query(`
     select e.id, e.event_id, e.type, e.source, e.origin, e.livemode, length(b.body) = e.body_bytes as whole,
       sha256(b.body) = e.body_sha256 as intact, b.headers::json ->> 'content-type' as content_type,
-      (select count(*)::int from ukemi.event_refs r where r.event = e.id) as refs
+      (select count(*)::int from ukemi.refs_of(e.id)) as refs
     from ukemi.events e join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at`);
   expect(rows).toEqual([
     {

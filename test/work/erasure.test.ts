@@ -108,7 +108,7 @@ test("removes every trace of the subject's words, and keeps what was done", asyn
     "dead",
     "Error",
   ]);
-  expect((await pool.query("select from ukemi.event_refs where ref = $1", [CUSTOMER])).rowCount).toBe(4);
+  expect((await pool.query("select ukemi.events_with_ref($1)", [CUSTOMER])).rowCount).toBe(4);
   const said = await pool.query(
     `select distinct error_message from ukemi.attempts where error_message is not null
      union select error_message from ukemi.event_outcomes where error_message is not null

@@ -1,0 +1,4 @@
+// Nothing is stored: what HTTP and the signature cost alone.
+import { serve } from "./verify.ts";
+
+await serve(() => {});

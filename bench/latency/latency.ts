@@ -1,0 +1,103 @@
+// Contest 4: from receipt (or enqueue) to the start of the handler, one at a time, the worker idle. Lower is better.
+import { figureOf, ratioOf, runContest, spreadOf } from "../contest.ts";
+import { startProgram, type Program } from "../programs.ts";
+import { startRedis } from "../redis.ts";
+import type { Bench } from "../run.ts";
+import { settingsIn } from "../settings.ts";
+import type { Sampled } from "./samples.ts";
+
+interface Traveller {
+  readonly name: string;
+  readonly file: string;
+  readonly schema?: boolean;
+  /** Somebody else's work: its file begins with its settings. */
+  readonly peer?: boolean;
+  readonly redis?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly notes: string;
+}
+
+const SAMPLES = 500;
+const SECONDS = 5;
+const SECONDS_QUICK = 0.7;
+
+const TRAVELLERS: readonly Traveller[] = [
+  {
+    name: "ukemi, same process",
+    file: "./latency/ukemi.ts",
+    schema: true,
+    notes: "signed delivery to handler; jobs inserted as claimed",
+  },
+  {
+    name: "ukemi, another process",
+    file: "./latency/ukemi.ts",
+    schema: true,
+    env: { BENCH_WORKER: "other" },
+    notes: "signed delivery to handler; told by NOTIFY",
+  },
+  {
+    name: "graphile-worker",
+    file: "./latency/graphile-worker.ts",
+    peer: true,
+    notes: "addJob to task; concurrency 10, batching off",
+  },
+  {
+    name: "pg-boss",
+    file: "./latency/pg-boss.ts",
+    peer: true,
+    notes: "send to handler; useListenNotify and notify",
+  },
+  {
+    name: "BullMQ",
+    file: "./latency/bullmq.ts",
+    peer: true,
+    redis: true,
+    notes: "add to handler; Redis, appendfsync always",
+  },
+];
+
+export async function measureLatency(bench: Bench): Promise<void> {
+  const redis = await startRedis();
+  const started = new Map<string, { readonly program: Program; readonly p99: number[] }>();
+  try {
+    for (const [index, { name, file, schema = false, redis: needsRedis, env }] of TRAVELLERS.entries()) {
+      if (needsRedis && !redis) continue;
+      const database = await bench.store.create(`latency_${index}`, { schema });
+      const program = await startProgram(file, {
+        node: bench.node,
+        env: { DATABASE_URL: database, REDIS_PORT: String(redis?.port ?? 0), ...env },
+      });
+      started.set(name, { program, p99: [] });
+    }
+    const seconds = bench.quick ? SECONDS_QUICK : SECONDS;
+    const contestants = [...started].map(([name, { program, p99 }]) => ({
+      name,
+      async run() {
+        const sampled = await program.ask<Sampled>("measure", { count: SAMPLES, seconds });
+        p99.push(sampled.p99);
+        return sampled.p50;
+      },
+    }));
+    const figures = await runContest(contestants, bench);
+    const ours = TRAVELLERS[0]!.name;
+    bench.report({
+      title: "Latency: receipt to the start of the handler",
+      unit: "ms, p50 (lower is better)",
+      ratioOf: "theirs ÷ ours (above 1 we are faster)",
+      digits: 2,
+      rows: TRAVELLERS.map(({ name, notes }) => {
+        const run = started.get(name);
+        return {
+          name,
+          figure: run && figureOf(figures, name),
+          ratio: run && name !== ours ? ratioOf(figures, name, ours) : undefined,
+          notes: run ? `p99 ${spreadOf(run.p99).median.toFixed(1)} ms; ${notes}` : notes,
+        };
+      }),
+      remarks: TRAVELLERS.filter(({ peer }) => peer).map(({ file }) => settingsIn(file)),
+    });
+  } finally {
+    await Promise.all([...started.values()].map(({ program }) => program.stop()));
+    await redis?.stop();
+  }
+}

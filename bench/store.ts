@@ -1,0 +1,55 @@
+// One PostgreSQL for the whole bench, with the durability that it has by itself; a database of its own for each contestant.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import type * as Embedded from "../src/storage/embedded/embedded.ts";
+import type * as Open from "../src/storage/open.ts";
+import { built } from "./built.ts";
+
+export interface BenchStore {
+  /** Makes a database; with the schema of Ukemi where asked. Returns its URL. */
+  create(name: string, options?: { readonly schema?: boolean }): Promise<string>;
+  /** What the server says of itself, for the table. */
+  describe(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export async function startBenchStore(): Promise<BenchStore> {
+  const { startEmbedded } = await built<typeof Embedded>("storage/embedded/embedded.js");
+  const { migrateStore } = await built<typeof Open>("storage/open.js");
+  const data = await mkdtemp(join(tmpdir(), "ukemi-bench-"));
+  const server = await startEmbedded({ data, settings: { max_connections: "200" } });
+  return {
+    async create(name, { schema = false } = {}) {
+      await onServer(server.url, (client) => client.query(`create database ${name}`));
+      const url = new URL(server.url);
+      url.pathname = `/${name}`;
+      if (schema) await migrateStore(url.href);
+      return url.href;
+    },
+    describe: () =>
+      onServer(server.url, async (client) => {
+        const { rows } = await client.query<{ said: string }>(
+          `select 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
+             || ', synchronous_commit ' || current_setting('synchronous_commit')
+             || ', shared_buffers ' || current_setting('shared_buffers') as said`,
+        );
+        return rows[0]!.said;
+      }),
+    async stop() {
+      await server.stop();
+      await rm(data, { recursive: true, force: true });
+    },
+  };
+}
+
+async function onServer<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
