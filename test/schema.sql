@@ -80,6 +80,8 @@ column events.request_id text
 column events.traceparent text
 column events.body_sha256 bytea not null
 column events.body_bytes integer not null
+column events.ref_kinds text[]
+column events.ref_ids text[]
 column events.source text not null
 column events.account text not null default ''::text
 column events.livemode boolean not null default true
@@ -274,6 +276,7 @@ constraint events.events_bounded CHECK ((((octet_length(event_id) >= 1) AND (oct
 constraint events.events_identity UNIQUE (event_id, source, account, livemode)
 constraint events.events_origin CHECK ((origin = ANY (ARRAY['webhook'::text, 'reconcile'::text, 'api'::text, 'test'::text])))
 constraint events.events_pkey PRIMARY KEY (id)
+constraint events.events_refs CHECK ((cardinality(ref_kinds) = cardinality(ref_ids)))
 constraint idempotency_keys.idempotency_keys_pkey PRIMARY KEY (caller, key)
 constraint job_payloads.job_payloads_pkey PRIMARY KEY (job)
 constraint jobs.jobs_counts CHECK (((attempt >= 0) AND (recoveries >= 0) AND (attempt <= max_attempts)))
@@ -341,6 +344,7 @@ CREATE INDEX event_outcomes_by_time ON ukemi.event_outcomes USING brin (processe
 CREATE UNIQUE INDEX event_outcomes_pkey ON ukemi.event_outcomes USING btree (event)
 CREATE INDEX event_refs_by_event ON ukemi.event_refs USING btree (event)
 CREATE UNIQUE INDEX event_refs_pkey ON ukemi.event_refs USING btree (ref, kind, event)
+CREATE INDEX events_by_ref ON ukemi.events USING gin (ref_ids) WITH (fastupdate='on', gin_pending_list_limit='32768')
 CREATE INDEX events_by_source ON ukemi.events USING btree (source, id)
 CREATE INDEX events_by_tenant ON ukemi.events USING btree (tenant, id) WHERE (tenant IS NOT NULL)
 CREATE INDEX events_by_time ON ukemi.events USING brin (received_at) WITH (autosummarize='on')
@@ -554,6 +558,15 @@ begin
     -- as they were taken: the last one says where the next claim begins
     order by array_position(taken, j.id);
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.events_with_ref(of_ref text)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select e.id from ukemi.events e where e.ref_ids @> array[of_ref]
+    union
+    select r.event from ukemi.event_refs r where r.ref = of_ref
+  $function$
 CREATE OR REPLACE FUNCTION ukemi.is_erased(event uuid)
  RETURNS boolean
  LANGUAGE sql
@@ -644,6 +657,17 @@ begin
   get diagnostics promoted = row_count;
   return promoted;
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.refs_of(of_event uuid)
+ RETURNS TABLE(kind text, ref text)
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select u.kind, u.ref
+    from ukemi.events e, unnest(e.ref_kinds, e.ref_ids) as u (kind, ref)
+    where e.id = of_event
+    union
+    select r.kind, r.ref from ukemi.event_refs r where r.event = of_event
+  $function$
 CREATE OR REPLACE FUNCTION ukemi.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
