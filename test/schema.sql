@@ -365,7 +365,6 @@ CREATE UNIQUE INDEX jobs_dedupe ON ukemi.jobs USING btree (subscription, COALESC
 CREATE UNIQUE INDEX jobs_key_holder ON ukemi.jobs USING btree (queue, key) WHERE key_held
 CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
 CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, subscription, priority DESC, COALESCE(tenant, ''::text), run_at, id) WHERE ((state = 'ready'::text) AND (recoveries = 0))
-CREATE INDEX jobs_running ON ukemi.jobs USING btree (lease_until) WHERE (state = 'running'::text)
 CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 'scheduled'::text)
 CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
 CREATE INDEX jobs_waiting ON ukemi.jobs USING btree (queue, key, run_at, id) WHERE (state = 'waiting'::text)
@@ -443,6 +442,7 @@ declare
   share integer;
   more bigint[];
   taken bigint[] := '{}';
+  at timestamptz := ukemi.now(); -- asked once: the clock costs as much as a row
 begin
   if most < 1 or exists (select from ukemi.queues q where q.name = in_queue and q.paused) then
     return;
@@ -535,17 +535,17 @@ begin
     with claimed as (
       update ukemi.jobs j
       set state = 'running',
-        lease_until = ukemi.now() + make_interval(secs => lease_ms / 1000.0),
+        lease_until = at + make_interval(secs => lease_ms / 1000.0),
         lease_token = token,
         worker = by_worker,
         -- one that runs alone has to wait until its neighbours are finished
-        started_at = case when alone then null else ukemi.now() end
+        started_at = case when alone then null else at end
       where j.id = any(taken)
       returning j.*
     )
     select
       j.id, j.queue, j.kind, j.subscription, j.tenant, j.key, j.attempt, j.max_attempts, j.recoveries,
-      extract(epoch from ukemi.now() - j.run_at)::double precision * 1000,
+      extract(epoch from at - j.run_at)::double precision * 1000,
       (select count(*)::integer from ukemi.jobs s where s.event = j.event),
       p.payload,
       e.id, e.source, e.account, e.livemode, e.event_id, e.type,
@@ -678,6 +678,120 @@ begin
   end if;
   raise exception 'ukemi.% is append-only: % is refused', tg_table_name, tg_op
     using errcode = 'restrict_violation';
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.settle_done(of_job bigint, of_token uuid, within text, siblings integer, billing text, office text, links jsonb, audits jsonb, took_ms double precision, by_worker uuid, trace text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+declare
+  at timestamptz := ukemi.now();
+  j record;
+  outcome text := 'success';
+begin
+  -- a job with a token is running, by a check of the table: saying so here would invite the planner to another index
+  update ukemi.jobs
+  set state = 'done', attempt = attempt + 1, finished_at = at,
+    lease_until = null, lease_token = null, worker = null, key_held = false,
+    error_class = null, error_message = null, not_yet_since = null, returns = 0
+  where id = of_job and lease_token = of_token
+  returning event, subscription, tenant, attempt, recoveries, started_at into j;
+  -- a transaction that the handler ended itself is not the one that we opened
+  if not found or within <> coalesce(current_setting('ukemi.job', true), '') then
+    raise exception 'the lease was lost' using errcode = 'UK001';
+  end if;
+
+  -- the commit must outlive a crash of the server, whatever the session's settings say
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+
+  if j.event is not null then
+    if siblings > 1 then
+      -- two handlers of one event that finish at once must see each other, else neither calls it a success
+      perform pg_advisory_xact_lock(hashtextextended('ukemi.outcome' || j.event::text, 0));
+      outcome := (
+        select case
+          when bool_or(s.state = 'dead') then 'failed'
+          when bool_or(s.state in ('scheduled', 'ready', 'waiting', 'running')) then 'pending'
+          else 'success'
+        end
+        from ukemi.jobs s
+        where s.event = j.event
+      );
+    end if;
+    if outcome <> 'pending' or billing is not null or office is not null then
+      insert into ukemi.event_outcomes (event, status, processed_at, billing_id, office_id)
+      values (j.event, outcome, case when outcome <> 'pending' then at end, billing, office)
+      on conflict (event) do update
+      -- pending is only what our snapshot shows: a sibling that died since has said failed
+      set status = case when excluded.status = 'pending' then event_outcomes.status else excluded.status end,
+        processed_at = coalesce(excluded.processed_at, event_outcomes.processed_at),
+        error_message = case when excluded.status <> 'success' then event_outcomes.error_message end,
+        billing_id = coalesce(excluded.billing_id, event_outcomes.billing_id),
+        office_id = coalesce(excluded.office_id, event_outcomes.office_id);
+    end if;
+    if links is not null then
+      insert into ukemi.event_refs (event, kind, ref)
+      select j.event, r.kind, r.ref
+      from jsonb_to_recordset(links) as r (kind text, ref text)
+      on conflict do nothing;
+    end if;
+  end if;
+
+  if audits is not null then
+    insert into ukemi.audit_log (actor, role, action, target, tenant, details, dedupe_key)
+    select j.subscription, 'handler', a.action, a.target, j.tenant, a.details, a.dedupe_key
+    from jsonb_to_recordset(audits) as a (action text, target text, details jsonb, dedupe_key text)
+    on conflict (dedupe_key) do nothing;
+  end if;
+
+  if j.attempt > 1 or j.recoveries > 0 then
+    insert into ukemi.attempts (job, number, outcome, started_at, duration_ms, worker, trace_id)
+    values (of_job, j.attempt, 'done', j.started_at, took_ms, by_worker, trace);
+  end if;
+  return true;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.settle_many(of_jobs bigint[], of_tokens uuid[], took_ms double precision[], traces text[], by_worker uuid)
+ RETURNS SETOF bigint
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+declare
+  at timestamptz := ukemi.now();
+  settled bigint[];
+begin
+  with fenced as (
+    update ukemi.jobs j
+    set state = 'done', attempt = attempt + 1, finished_at = at,
+      lease_until = null, lease_token = null, worker = null, key_held = false,
+      error_class = null, error_message = null, not_yet_since = null, returns = 0
+    from unnest(of_jobs, of_tokens, took_ms, traces) as d (id, token, took_ms, trace)
+    where j.id = d.id and j.lease_token = d.token
+    returning j.id, j.event, j.attempt, j.recoveries, j.started_at, d.took_ms, d.trace
+  ),
+  outcomes as (
+    insert into ukemi.event_outcomes (event, status, processed_at)
+    select event, 'success', at
+    from fenced
+    where event is not null
+    on conflict (event) do update
+    set status = excluded.status, processed_at = excluded.processed_at, error_message = null
+  ),
+  tries as (
+    insert into ukemi.attempts (job, number, outcome, started_at, duration_ms, worker, trace_id)
+    select id, attempt, 'done', started_at, fenced.took_ms, by_worker, trace
+    from fenced
+    where attempt > 1 or recoveries > 0
+  )
+  select array_agg(id) into settled from fenced;
+  if cardinality(settled) < cardinality(of_jobs) or settled is null then
+    return query select d.id from unnest(of_jobs) as d (id) where d.id <> all(coalesce(settled, '{}'));
+  end if;
 end $function$
 CREATE OR REPLACE FUNCTION ukemi.unlink()
  RETURNS trigger

@@ -1,6 +1,7 @@
 // The limit of "exactly once": begin, the UPDATE, a fence that raises, and commit, sent in one flush (pipelined) by several
 // lanes, and jobs that were claimed ahead. BENCH_BATCH effects share a commit; with 1, each has its own. No outcomes, no
 // audit, no time limits, no retries, no leases that are kept alive.
+import type { Writable } from "node:stream";
 import type pg from "pg";
 import { claimByHand, connectLanes, FENCE, FENCE_ONE, type Claimed } from "./claim.ts";
 import { answerDrain, noteHandled, openBenchPool } from "./drainer.ts";
@@ -37,6 +38,9 @@ async function commit(client: pg.Client, jobs: readonly Claimed[]): Promise<void
     text: EFFECT,
     values: [event.data.object.account],
   }));
+  const { stream } = (client as unknown as { connection: { stream: Writable } }).connection;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
   const answers = await Promise.all(["begin", ...effects, fenceOf(jobs), "commit"].map(run));
   if (answers.at(-1)!.command !== "COMMIT") throw new Error("the transaction was rolled back");
   jobs.forEach(noteHandled);

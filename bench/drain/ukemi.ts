@@ -23,7 +23,7 @@ await answerDrain({
     });
     ukemi.on("stripe", "payment_intent.succeeded", async ({ event, tx }) => {
       const { account } = (event as unknown as DrainEvent).data.object;
-      if (HAS_EFFECT) await tx.query(EFFECT, [account]);
+      if (HAS_EFFECT) await tx.query({ name: "effect", text: EFFECT, values: [account] });
       noteHandled();
     });
     await ukemi.work();

@@ -22,6 +22,11 @@ export function classifyFault(error: unknown): Fault {
   return "refused";
 }
 
+/** True where the server refused the statement and the connection lives: what came before it in a transaction is undone. */
+export function isAnswered(error: unknown): boolean {
+  return sqlState(error) !== undefined && !endedConnection(error);
+}
+
 /** FATAL and PANIC are about the connection or the server, never about the statement. */
 function endedConnection(error: unknown): boolean {
   return error instanceof Error && "severity" in error && ["FATAL", "PANIC"].includes(String(error.severity));

@@ -2,11 +2,12 @@
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
 import { createBlame } from "./blame.ts";
-import { classifyFault } from "./faults.ts";
-import { cut, type Pool, type Queryable } from "./postgres.ts";
+import { crashPoint } from "../crash-point.ts";
+import { classifyFault, isAnswered } from "./faults.ts";
+import { cut, sendTogether, type Pool, type Queryable } from "./postgres.ts";
 import { clientLike, withCallbacks } from "./client-like.ts";
 import { createSavepoints, type Sender } from "./savepoints.ts";
-import type { RunSql } from "./settle.ts";
+import { whyNotSettled, type Statement } from "./settle.ts";
 
 /** What a handler writes through. Plain SQL, or `client` and `pool` for query builders that expect those of `pg`. */
 export interface HandlerTransaction extends Queryable {
@@ -24,7 +25,7 @@ export interface OpenableTransaction {
   /** True where the database, not the handler, made it fail. */
   lostToInfrastructure(): boolean;
   /** Runs the last statements and commits. Rejects with CommitUnknown where nobody can tell whether it was committed. */
-  commit(settle: (run: RunSql) => Promise<void>): Promise<void>;
+  commit(last: readonly Statement[]): Promise<void>;
   rollback(): Promise<void>;
   /** Cuts the connection: a handler that was stopped must not write any more. */
   abandon(): void;
@@ -45,19 +46,29 @@ export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
 }
 
-const OPEN = `
-select
-  set_config($1::text, $2::text, true) as job,
-  set_config('idle_in_transaction_session_timeout', $3::text, true) as idle,
-  set_config('statement_timeout', $4::text, true) as statement,
-  case when current_setting('synchronous_commit') in ('off', 'local')
-    then set_config('synchronous_commit', 'on', true) end as durable`;
-
-/** Says to which job the transaction belongs, and bounds it. Must be its first statement. */
-export async function markTransaction(run: RunSql, limits: TransactionLimits): Promise<void> {
-  const { setting, idleMs, statementMs } = limits;
-  await run(OPEN, [setting.name, setting.value, String(idleMs), String(statementMs)]);
+/** To which job the transaction belongs, and what bounds it. */
+function settingsOf({ setting, idleMs, statementMs }: TransactionLimits): [name: string, value: string][] {
+  return [
+    [setting.name, setting.value],
+    ["idle_in_transaction_session_timeout", String(idleMs)],
+    ["statement_timeout", String(statementMs)],
+  ];
 }
+
+function beginOf(limits: TransactionLimits): string {
+  return ["begin", ...settingsOf(limits).map(([name, value]) => `set local ${name} = '${value}'`)].join("; ");
+}
+
+/** The same for a transaction that somebody else has begun: one statement with a row, which must be the first. */
+export function markOf(limits: TransactionLimits): string {
+  const set = ([name, value]: [string, string], index: number) =>
+    `set_config('${name}', '${value}', true) as set_${index}`;
+  return `select ${settingsOf(limits).map(set).join(", ")}`;
+}
+
+/** All that `discard all` does, but for prepared statements: `pg` believes that those which it has named are there. */
+const TIDY = `close all; reset session authorization; reset all; unlisten *;
+  select pg_advisory_unlock_all(); discard temp; discard sequences`;
 
 /** Nothing is opened until the first statement. */
 export function createHandlerTransaction(pool: Pool, limits: TransactionLimits): OpenableTransaction {
@@ -79,15 +90,10 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   async function open(): Promise<pg.PoolClient> {
     const client = await pool.connect();
     client.on("error", blame.noteLoss);
-    try {
-      void client.query("begin").catch(blame.note);
-      await markTransaction((text, values) => client.query(text, values), limits);
-      return client;
-    } catch (error) {
-      cut(client);
-      client.release(true);
-      throw error;
-    }
+    // not waited for: what the handler sends goes out with it, and fails where this does
+    sendTogether(client);
+    void client.query(beginOf(limits)).catch(blame.note);
+    return client;
   }
 
   /** `client.query` of `pg`: text and values, or an object with both. */
@@ -124,7 +130,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     try {
       await end(client);
       // what the handler set for the session, or locked, is nobody else's
-      if (leaves) await client.query("discard all").catch(() => (broken = true));
+      if (leaves) await client.query(TIDY).catch(() => (broken = true));
       return true;
     } catch (error) {
       broken = true;
@@ -149,7 +155,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     },
     used: () => opening !== undefined,
     lostToInfrastructure: blame.isInfrastructure,
-    async commit(settle) {
+    async commit(last) {
       try {
         await opened();
         if (savepoints.isOpen()) {
@@ -158,7 +164,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
             "The handler ended before a transaction that it opened inside its own.",
           );
         }
-        const ended = await finish("it was committed", (client) => settleAndCommit(client, settle));
+        const ended = await finish("it was committed", (client) => commit(client, last));
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {
@@ -183,17 +189,23 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   }
 }
 
-async function settleAndCommit(client: pg.PoolClient, settle: (run: RunSql) => Promise<void>): Promise<void> {
-  await settle((text, values) => client.query(text, values));
-  let answer: pg.QueryResult;
-  try {
-    answer = await client.query("commit");
-  } catch (error) {
+/**
+ * The last statements and COMMIT go out together. One that fails, as a completion does whose lease was lost, makes the server
+ * roll back, so nothing has to be waited for in between.
+ */
+async function commit(client: pg.PoolClient, last: readonly Statement[]): Promise<void> {
+  sendTogether(client);
+  const sent = last.map(({ text, values }) => client.query(text, values));
+  crashPoint("work.before_commit");
+  const [committed, ...settled] = await Promise.allSettled([client.query("commit"), ...sent]);
+  const failed = settled.find((answer) => answer.status === "rejected");
+  if (failed && isAnswered(failed.reason)) throw whyNotSettled(failed.reason);
+  if (committed.status === "rejected") {
     // a refusal (a deferred constraint) is an answer; anything else may have been committed
-    if (classifyFault(error) !== "infrastructure") throw error;
-    throw new CommitUnknown("the answer to COMMIT was lost", { cause: error });
+    if (classifyFault(committed.reason) !== "infrastructure") throw committed.reason;
+    throw new CommitUnknown("the answer to COMMIT was lost", { cause: committed.reason });
   }
-  if (answer.command !== "COMMIT") throw new Error("the transaction was rolled back by the server");
+  if (committed.value.command !== "COMMIT") throw new Error("the transaction was rolled back by the server");
 }
 
 /** True for statements that may outlive the transaction: settings, locks, prepared statements of the session. */

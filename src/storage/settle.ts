@@ -44,131 +44,63 @@ export function jobSetting({ id, token }: Lease): string {
   return `${id}/${token}`;
 }
 
-/**
- * What the jobs of an event come to: a dead one makes it failed, an unfinished one pending, else it is a success.
- * `done` names the jobs that this statement settles; the snapshot still shows them running.
- */
-const statusOf = (event: string, done: string) => `
-  select case
-    when bool_or(s.state = 'dead') then 'failed'
-    when bool_or(s.state in ('scheduled', 'ready', 'waiting', 'running')) then 'pending'
-    else 'success'
-  end
-  from ukemi.jobs s
-  where s.event = ${event} and s.id <> ${done}`;
-
 const DONE = `
-with fenced as (
-  update ukemi.jobs
-  set state = 'done', attempt = attempt + 1, finished_at = ukemi.now(),
-    lease_until = null, lease_token = null, worker = null, key_held = false,
-    error_class = null, error_message = null, not_yet_since = null, returns = 0
-  where id = $1::bigint and lease_token = $2::uuid and state = 'running'
-    -- a transaction that the handler ended itself is not the one that we opened
-    and ($3::text is null or current_setting('${JOB_SETTING}', true) = $3::text)
-  returning id, event, subscription, tenant, attempt, recoveries, started_at
-),
-outcome as (
-  insert into ukemi.event_outcomes (event, status, processed_at, billing_id, office_id)
-  select event, status, case when status <> 'pending' then ukemi.now() end, $4::text, $5::text
-  from (select f.event, (${statusOf("f.event", "f.id")}) as status from fenced f where f.event is not null) as f
-  where status <> 'pending' or $4::text is not null or $5::text is not null
-  on conflict (event) do update
-  -- pending is only what our snapshot shows: a sibling that died since has said failed
-  set status = case when excluded.status = 'pending' then event_outcomes.status else excluded.status end,
-    processed_at = coalesce(excluded.processed_at, event_outcomes.processed_at),
-    error_message = case when excluded.status <> 'success' then event_outcomes.error_message end,
-    billing_id = coalesce(excluded.billing_id, event_outcomes.billing_id),
-    office_id = coalesce(excluded.office_id, event_outcomes.office_id)
-),
-refs as (
-  insert into ukemi.event_refs (event, kind, ref)
-  select f.event, r.kind, r.ref
-  from fenced f, jsonb_to_recordset($6::jsonb) as r (kind text, ref text)
-  where f.event is not null
-  on conflict do nothing
-),
-audits as (
-  insert into ukemi.audit_log (actor, role, action, target, tenant, details, dedupe_key)
-  select f.subscription, 'handler', a.action, a.target, f.tenant, a.details, a.dedupe_key
-  from fenced f, jsonb_to_recordset($7::jsonb) as a (action text, target text, details jsonb, dedupe_key text)
-  on conflict (dedupe_key) do nothing
-),
-tries as (
-  insert into ukemi.attempts (job, number, outcome, started_at, duration_ms, worker, trace_id)
-  select id, attempt, 'done', started_at, $8::float8, $9::uuid, $10::text
-  from fenced
-  where attempt > 1 or recoveries > 0
-)
--- raises where the fence failed: the COMMIT behind it then rolls back, whether or not anyone looked
-select 1 / count(*)::int as settled from fenced`;
+select ukemi.settle_done(
+  $1::bigint, $2::uuid, $3::text, $4::integer, $5::text, $6::text, $7::jsonb, $8::jsonb, $9::float8, $10::uuid, $11::text
+) as settled`;
 
-/**
- * Completes a job inside the handler's transaction: outcome, links, audit and completion, or LeaseLost.
- * `within` is the transaction's own mark, null where no other statement ran before this one.
- */
-export async function settleDone(
-  run: RunSql,
-  job: Job,
-  done: { readonly trail: Trail; readonly attempt: Try; readonly within: string | null },
-): Promise<void> {
-  const { trail, attempt, within } = done;
-  // two handlers of one event that finish at once must see each other, else neither calls it a success
-  if (job.event && job.siblings > 1) await lockOutcome(run, job.event.id);
-  try {
-    await run(DONE, [
+/** What the function raises where the fence failed. */
+const LEASE_LOST = "UK001";
+
+/** A statement whose values are ready to be sent. */
+export interface Statement {
+  readonly text: string;
+  readonly values: (string | number | null)[];
+}
+
+export interface Done {
+  readonly trail: Trail;
+  readonly attempt: Try;
+  /** The transaction's own mark, null where no other statement ran before this one. */
+  readonly within: string | null;
+}
+
+/** The statement that completes a job inside the handler's transaction: outcome, links, audit and completion. */
+export function completionOf(job: Job, { trail, attempt, within }: Done): Statement {
+  const links = [...trail.links].map(([kind, ref]) => ({ kind, ref }));
+  const audits = trail.audits.map(({ dedupeKey, ...entry }) => ({ ...entry, dedupe_key: dedupeKey }));
+  return {
+    text: DONE,
+    values: [
       job.id,
       job.token,
       within,
+      job.siblings,
       trail.links.get("billing") ?? null,
       trail.links.get("office") ?? trail.links.get("tenant") ?? null,
-      JSON.stringify([...trail.links].map(([kind, ref]) => ({ kind, ref }))),
-      JSON.stringify(
-        trail.audits.map(({ action, target, details, dedupeKey }) => ({
-          action,
-          target,
-          details,
-          dedupe_key: dedupeKey,
-        })),
-      ),
+      links.length > 0 ? JSON.stringify(links) : null,
+      audits.length > 0 ? JSON.stringify(audits) : null,
       attempt.durationMs,
       attempt.worker,
       attempt.traceId,
-    ]);
-  } catch (error) {
-    throw sqlState(error) === "22012" ? new LeaseLost() : error;
-  }
+    ],
+  };
 }
 
-async function lockOutcome(run: RunSql, event: string): Promise<void> {
-  await run("select pg_advisory_xact_lock(hashtextextended('ukemi.outcome' || $1::text, 0))::text", [event]);
+/** What a failed completion means: LeaseLost where the fence failed. */
+export function whyNotSettled(error: unknown): unknown {
+  return sqlState(error) === LEASE_LOST ? new LeaseLost() : error;
 }
 
-const DONE_MANY = `
-with fenced as (
-  update ukemi.jobs j
-  set state = 'done', attempt = attempt + 1, finished_at = ukemi.now(),
-    lease_until = null, lease_token = null, worker = null, key_held = false,
-    error_class = null, error_message = null, not_yet_since = null, returns = 0
-  from unnest($1::bigint[], $2::uuid[], $3::float8[], $4::text[]) as d (id, token, duration_ms, trace_id)
-  where j.id = d.id and j.lease_token = d.token and j.state = 'running'
-  returning j.id, j.event, j.attempt, j.recoveries, j.started_at, d.duration_ms, d.trace_id
-),
-outcome as (
-  insert into ukemi.event_outcomes (event, status, processed_at)
-  select event, 'success', ukemi.now()
-  from fenced
-  where event is not null
-  on conflict (event) do update
-  set status = excluded.status, processed_at = excluded.processed_at, error_message = null
-),
-tries as (
-  insert into ukemi.attempts (job, number, outcome, started_at, duration_ms, worker, trace_id)
-  select id, attempt, 'done', started_at, duration_ms, $5::uuid, trace_id
-  from fenced
-  where attempt > 1 or recoveries > 0
-)
-select id from fenced`;
+/** Completes a job in a transaction that somebody else commits. */
+export async function settleDone(run: RunSql, job: Job, done: Done): Promise<void> {
+  const { text, values } = completionOf(job, done);
+  await run(text, values).catch((error: unknown) => {
+    throw whyNotSettled(error);
+  });
+}
+
+const DONE_MANY = "select lost from ukemi.settle_many($1, $2, $3, $4, $5) as lost";
 
 /** A job whose handler wrote nothing through its transaction. */
 export interface Completion {
@@ -176,18 +108,18 @@ export interface Completion {
   readonly attempt: Try;
 }
 
-/** Completes many at once, each the only job of its event. Returns the ids; one that is missing lost its lease. */
+/** Completes many at once, each the only job of its event. Returns the ids of those that had lost their lease. */
 export async function settleManyDone(
   client: Queryable,
   worker: string,
   completions: readonly Completion[],
-): Promise<Set<string>> {
-  const { rows } = await client.query<{ id: string }>(DONE_MANY, [
+): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ lost: string }>(DONE_MANY, [
     completions.map(({ job }) => job.id),
     completions.map(({ job }) => job.token),
     completions.map(({ attempt }) => attempt.durationMs),
     completions.map(({ attempt }) => attempt.traceId),
     worker,
   ]);
-  return new Set(rows.map((row) => row.id));
+  return new Set(rows.map((row) => row.lost));
 }

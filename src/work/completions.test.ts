@@ -10,7 +10,8 @@ function fakeStore(answer?: (ids: string[], call: number) => Promise<Iterable<st
   const completions = createCompletions(async (given) => {
     const ids = given.map(({ job }) => job.id);
     batches.push(ids);
-    return new Set((await answer?.(ids, batches.length)) ?? ids);
+    const settled = new Set((await answer?.(ids, batches.length)) ?? ids);
+    return new Set(ids.filter((id) => !settled.has(id)));
   });
   return { batches, add: (id: string) => completions.add(completion(id)) };
 }

@@ -13,7 +13,7 @@ interface Waiting extends Completion {
 
 const BATCH_MAX = 500;
 
-/** `settle` returns the ids that were still ours. */
+/** `settle` returns the ids of those that were not ours any more. */
 export function createCompletions(
   settle: (completions: readonly Completion[]) => Promise<ReadonlySet<string>>,
 ): Completions {
@@ -25,10 +25,10 @@ export function createCompletions(
       const batch = waiting.slice(0, BATCH_MAX);
       waiting = waiting.slice(BATCH_MAX);
       try {
-        const settled = await settle(batch);
+        const lost = await settle(batch);
         for (const { job, resolve, reject } of batch) {
-          if (settled.has(job.id)) resolve();
-          else reject(new LeaseLost());
+          if (lost.has(job.id)) reject(new LeaseLost());
+          else resolve();
         }
       } catch (error) {
         for (const { reject } of batch) reject(error);

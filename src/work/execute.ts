@@ -7,13 +7,21 @@ import { classifyFault } from "../storage/faults.ts";
 import {
   CommitUnknown,
   createHandlerTransaction,
-  markTransaction,
+  markOf,
   type OpenableTransaction,
   type TransactionLimits,
 } from "../storage/handler-transaction.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { giveBack, holdsLease, type Return } from "../storage/give-back.ts";
-import { JOB_SETTING, jobSetting, LeaseLost, settleDone, type RunSql, type Try } from "../storage/settle.ts";
+import {
+  completionOf,
+  JOB_SETTING,
+  jobSetting,
+  LeaseLost,
+  settleDone,
+  type RunSql,
+  type Try,
+} from "../storage/settle.ts";
 import { settleFailed, type Failure, type KeptError } from "../storage/settle-failed.ts";
 import type { Death } from "../storage/states.ts";
 import type { Completions } from "./completions.ts";
@@ -68,7 +76,7 @@ export async function execute(
   options: ExecuteOptions,
 ): Promise<Report> {
   const startedAt = steadyMs();
-  const run = prepareRun(job, handler, handler.timeLimitMs ?? options.timeLimitMs, stop.signal);
+  const run = prepareRun(job, handler, handler.timeLimitMs ?? options.timeLimitMs, stop);
   const { worker } = options;
   const { traceId } = run.trace;
   const tried = (): Try => ({ durationMs: steadyMs() - startedAt, worker, traceId });
@@ -107,10 +115,7 @@ async function complete(
       throw new CommitUnknown("the completion could not be written", { cause: error });
     });
   } else {
-    await transaction.commit(async (run) => {
-      await settleDone(run, job, { trail, attempt: tried(), within: jobSetting(job) });
-      crashPoint("work.before_commit");
-    });
+    await transaction.commit([completionOf(job, { trail, attempt: tried(), within: jobSetting(job) })]);
   }
   crashPoint("work.after_commit");
 }
@@ -125,7 +130,7 @@ async function tryInOwners(run: HandlerRun, options: ExecuteOptions, tried: () =
       async (tx, client) => {
         const runSql: RunSql = (text, values) => client.query(text, values);
         try {
-          await markTransaction(runSql, limitsOf(run, options));
+          await runSql(markOf(limitsOf(run, options)), []);
           lost = false;
           await runHandler(run, tx, () => {});
           await settleDone(runSql, job, { trail, attempt: tried(), within: jobSetting(job) });

@@ -15,7 +15,7 @@ import { uuidv7 } from "../storage/ids.ts";
 import type { Keyring } from "../storage/keyring.ts";
 import { closePool, type Pool } from "../storage/postgres.ts";
 import { giveBack } from "../storage/give-back.ts";
-import { JOB_SETTING, settleDone, type Try } from "../storage/settle.ts";
+import { completionOf, JOB_SETTING, type Try } from "../storage/settle.ts";
 import { settleFailed } from "../storage/settle-failed.ts";
 import type { Report } from "./execute.ts";
 import { INLINE, type Handler } from "./handler.ts";
@@ -143,11 +143,10 @@ async function attempt(visit: Visit): Promise<StoredEvent> {
       });
       runs.push({ run, tried: triedOf(visit, run) });
     }
-    await transaction.commit(async (sql) => {
-      for (const { run, tried } of runs) {
-        await settleDone(sql, run.job, { trail: run.trail, attempt: tried, within: visit.offer.token });
-      }
-    });
+    const within = visit.offer.token;
+    await transaction.commit(
+      runs.map(({ run, tried }) => completionOf(run.job, { trail: run.trail, attempt: tried, within })),
+    );
   } catch (error) {
     await transaction.rollback();
     // an audit line, a link or a deferred constraint that the database refuses is the handlers' doing
@@ -178,7 +177,7 @@ async function storeDead(visit: Visit, failed: HandlerRun, thrown: Terminal): Pr
       );
     if (others.length > 0)
       await giveBack(tx, others, { reason: "another handler of the event died", delayMs: 0 });
-    await transaction.commit(async () => {});
+    await transaction.commit([]);
     if (dead)
       report(
         visit,
@@ -195,7 +194,7 @@ async function storeDead(visit: Visit, failed: HandlerRun, thrown: Terminal): Pr
 
 function runOf({ handlers, timeLimitMs }: Visit, job: Job): HandlerRun {
   const handler = handlers.get(job.handler)!;
-  return prepareRun(job, handler, handler.timeLimitMs ?? timeLimitMs, new AbortController().signal);
+  return prepareRun(job, handler, handler.timeLimitMs ?? timeLimitMs, new AbortController());
 }
 
 function triedOf({ startedAt, offer }: Visit, { trace }: HandlerRun): Try {

@@ -10,13 +10,13 @@ export interface HandlerRun {
   readonly job: Job;
   readonly handler: Handler;
   readonly limitMs: number;
-  /** Fired where the handler must stop for no fault of its own. */
-  readonly stop: AbortSignal;
+  /** Fired where the handler must stop: for no fault of its own, or because its time is over. */
+  readonly stop: AbortController;
   readonly trace: { readonly traceparent: string; readonly traceId: string };
   readonly trail: ReturnType<typeof createTrail>;
 }
 
-export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: AbortSignal): HandlerRun {
+export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: AbortController): HandlerRun {
   return { job, handler, limitMs, stop, trace: nextTrace(job), trail: createTrail(job) };
 }
 
@@ -26,37 +26,41 @@ export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: Ab
  */
 export async function runHandler(run: HandlerRun, tx: unknown, onStop: () => void): Promise<void> {
   const { job, handler, limitMs, stop, trace, trail } = run;
-  const limit = new AbortController();
+  const { signal } = stop;
   const timer = setTimeout(
-    () => limit.abort(new TimeLimit(`the handler did not end within ${limitMs} ms`)),
+    () => stop.abort(new TimeLimit(`the handler did not end within ${limitMs} ms`)),
     limitMs,
   );
-  const signal = AbortSignal.any([stop, limit.signal]);
-  // first in the row of listeners: what the handler does when it hears of the stop is refused already
-  signal.addEventListener("abort", onStop, { once: true });
   try {
     const content = readContent(job, trail.link);
     const context = { ...content, tx, audit: trail.audit, signal, traceparent: trace.traceparent };
-    await untilAborted(async () => handler.run(context as never), signal);
-    stop.throwIfAborted();
+    await untilAborted(async () => handler.run(context as never), signal, onStop);
   } catch (error) {
     throw asError(error);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", onStop); // Node keeps a combined signal alive for as long as somebody listens
   }
 }
 
-async function untilAborted(work: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+/** Listens before the handler can: what that does when it hears of the stop is refused already. */
+async function untilAborted(
+  work: () => Promise<unknown>,
+  signal: AbortSignal,
+  onStop: () => void,
+): Promise<void> {
   signal.throwIfAborted();
   let onAbort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
+    onAbort = () => {
+      onStop();
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener("abort", onAbort);
   });
   try {
     await Promise.race([work(), aborted]);
   } finally {
     signal.removeEventListener("abort", onAbort!);
   }
+  signal.throwIfAborted();
 }

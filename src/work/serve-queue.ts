@@ -13,10 +13,20 @@ export interface QueueServer {
   offered(): number;
 }
 
+/** A claim costs much, and one more job in it little: slots that become free are gathered, for no longer than this. */
+const GATHER_MS = 5;
+
 export function createQueueServer(queue: string, pollMs: number, floor: () => Floor): QueueServer {
   const bell = createBell();
   let claiming = false; // what is inserted as claimed now could overtake what the claim finds
   let exhausted = false; // the last claim found less than it asked for, and there was no news since
+
+  let gathering: NodeJS.Timeout | undefined;
+
+  function gathered(): void {
+    gathering = undefined;
+    bell.ring();
+  }
 
   async function serve(over: AbortSignal): Promise<void> {
     const { slots, claim, run, giveBackClaim } = floor();
@@ -50,7 +60,9 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
       bell.ring();
     },
     slotFreed() {
-      if (!exhausted) bell.ring();
+      if (exhausted) return;
+      if (floor().slots.halfFree(queue)) bell.ring();
+      else gathering ??= setTimeout(gathered, GATHER_MS);
     },
     offered: () => (claiming ? 0 : floor().slots.free(queue)),
   };

@@ -5,6 +5,8 @@ import { steadyMs } from "../clock.ts";
 export interface Slots {
   /** How many more jobs of the queue may start now. */
   free(queue: string): number;
+  /** True where at least half of the queue's slots are free. */
+  halfFree(queue: string): boolean;
   take(queue: string, count: number): void;
   /** Gives back slots in which nothing was started. */
   release(queue: string, count: number): void;
@@ -46,8 +48,11 @@ export function createSlots(
     onFree(queue);
   }
 
+  const free = (queue: string) => (closed ? 0 : (concurrency.get(queue) ?? 0) - (used.get(queue) ?? 0));
+
   return {
-    free: (queue) => (closed ? 0 : (concurrency.get(queue) ?? 0) - (used.get(queue) ?? 0)),
+    free,
+    halfFree: (queue) => 2 * free(queue) >= (concurrency.get(queue) ?? 0),
     take(queue, count) {
       used.set(queue, (used.get(queue) ?? 0) + count);
       running += count;

@@ -96,7 +96,7 @@ export function createWork(options: WorkOptions): Work {
       await register();
       const { url } = await keeper.open();
       const max = settings.handlerConnectionsMax ?? settings.concurrency;
-      return openPool(url, { max, name: "ukemi inline", queryTimeoutMs: 0 });
+      return openPool(url, { max, name: "ukemi inline", queryTimeoutMs: 0, pipeline: true });
     },
   });
 

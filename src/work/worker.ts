@@ -162,6 +162,7 @@ export function createWorker(options: WorkerOptions): Worker {
         max: options.handlerConnectionsMax,
         name: "ukemi handler",
         queryTimeoutMs: 0,
+        pipeline: true,
       });
       let first: Registered | undefined;
       try {

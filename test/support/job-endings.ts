@@ -39,10 +39,10 @@ export async function end(world: World, lease: Lease, ending: Ending): Promise<v
     case "done many": {
       // only for jobs that are their event's only one; the others take the way of a transaction
       if (lease.job.siblings > 1) return end(world, lease, "done");
-      const settled = await settleManyDone(world.pool, lease.worker, [
+      const lost = await settleManyDone(world.pool, lease.worker, [
         { job: lease.job, attempt: tryOf(lease.worker) },
       ]);
-      expect(settled.has(lease.job.id)).toBe(held !== undefined);
+      expect(lost.has(lease.job.id)).toBe(held === undefined);
       if (held) model.finish(world.model, held);
       return compare(world);
     }
