@@ -7,7 +7,8 @@ alter table ukemi.events
   add column ref_ids text[],
   add constraint events_refs check (cardinality(ref_kinds) = cardinality(ref_ids));
 -- New entries wait in a list of the index, which a duty empties every few seconds (else whoever adds the last one).
-create index events_by_ref on ukemi.events using gin (ref_ids) with (fastupdate = on, gin_pending_list_limit = 32768);
+create index events_by_ref on ukemi.events using gin (ref_ids) with (fastupdate = on, gin_pending_list_limit = 32768)
+  where ref_ids is not null;
 
 -- The events that carry an id, of any kind.
 create function ukemi.events_with_ref(of_ref text) returns setof uuid

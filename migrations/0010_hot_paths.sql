@@ -279,3 +279,7 @@ end $$;
 
 -- Running jobs are few, and found by their worker.
 drop index ukemi.jobs_running;
+
+-- Most events are a success: a list of those walks the events themselves.
+drop index ukemi.event_outcomes_by_status;
+create index event_outcomes_by_status on ukemi.event_outcomes (status, event) where status <> 'success';
