@@ -12,7 +12,7 @@ export interface Flags {
 }
 
 const ROUNDS = 15;
-const ROUNDS_QUICK = 3;
+const ROUNDS_QUICK = 2;
 const ROWS = 10_000_000;
 
 /** Ends the process where a flag is wrong. */

@@ -43,6 +43,7 @@ try {
 /** A contest that fails says why; the others are run nevertheless. */
 async function measure(name: keyof typeof CONTESTS): Promise<void> {
   if (isOver()) return;
+  const startedAt = performance.now();
   try {
     await CONTESTS[name]({
       ...flags,
@@ -68,6 +69,7 @@ async function measure(name: keyof typeof CONTESTS): Promise<void> {
     process.stderr.write("\r\u001B[K");
     console.error(`${name} failed:`, error);
   }
+  console.error(`\n${name} took ${Math.round((performance.now() - startedAt) / 1000)} s`);
 }
 
 async function finish(): Promise<void> {

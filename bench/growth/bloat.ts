@@ -13,10 +13,10 @@ import { readSizes, rewrite, type Sizes } from "./sizes.ts";
 
 /** Half an hour at 500 jobs a second, as fast as it goes: autovacuum has less time for it than it would have. */
 const JOBS = 900_000;
-const JOBS_QUICK = 60_000;
+const JOBS_QUICK = 20_000;
 /** So many are stored at once, whenever no more than these are left. */
 const BATCH = 10_000;
-const LOOK_MS = 100;
+const LOOK_MS = 250;
 /** Longer than any machine should need for a batch. */
 const STUCK_MS = 60_000;
 
@@ -85,7 +85,7 @@ async function churn(program: Program, count: number): Promise<number> {
     left = (await program.ask<Sample>("sample")).unfinished;
     if (left !== last.left) last = { left, at: performance.now() };
     else if (performance.now() - last.at > STUCK_MS) throw new Error(`${left} jobs are left, and stay so`);
-    onProgress({ done: stored - left, total: count, what: `${grouped(stored - left)} jobs` });
+    onProgress({ done: stored - left, total: count, what: `of ${grouped(count)} jobs` });
   }
   await program.ask("stop");
   return (performance.now() - startedAt) / 1000;

@@ -8,13 +8,18 @@ export type Progress = (news: {
 }) => void;
 
 const WIDTH = 30;
+const DRAW_MS = 500;
 
 /** Draws a bar in one line, which is gone at the end. */
 export function progressBar(title: string): Progress {
   const startedAt = performance.now();
+  let drawn = { at: -Infinity, what: "" };
   return (news) => {
-    const seconds = (performance.now() - startedAt) / 1000;
-    process.stderr.write(`\r\u001B[K${news.done === news.total ? "" : drawBar(title, news, seconds)}`);
+    const at = performance.now();
+    const isOver = news.done === news.total;
+    if (!isOver && news.what === drawn.what && at - drawn.at < DRAW_MS) return;
+    drawn = { at, what: news.what };
+    process.stderr.write(`\r\u001B[K${isOver ? "" : drawBar(title, news, (at - startedAt) / 1000)}`);
   };
 }
 
