@@ -32,7 +32,15 @@ export function endOnSignals(): void {
   }
 }
 
+/** Runs something, and ends whatever it has begun and left: one that fails half-way does not clear up after itself. */
+export async function leavingNothing<T>(work: () => Promise<T>): Promise<T> {
+  const before = new Set(endings);
+  return work().finally(() => endEverything(before));
+}
+
 /** The youngest first: what it stands on ends after it. */
-async function endEverything(): Promise<void> {
-  for (const end of [...endings].toReversed()) await end().catch((error: unknown) => console.error(error));
+async function endEverything(but: ReadonlySet<() => Promise<void>> = new Set()): Promise<void> {
+  for (const end of [...endings].filter((one) => !but.has(one)).toReversed()) {
+    await end().catch((error: unknown) => console.error(error));
+  }
 }

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { tableOfBars, type Judged } from "./bars.ts";
 import type { Bench } from "./bench.ts";
 import { measureDrain, measureNoop } from "./drain/drain.ts";
-import { endOnSignals, isOver } from "./endings.ts";
+import { endOnSignals, isOver, leavingNothing } from "./endings.ts";
 import { readFlags } from "./flags.ts";
 import { measureBloat } from "./growth/bloat.ts";
 import { measureGrowth } from "./growth/growth.ts";
@@ -45,21 +45,23 @@ async function measure(name: keyof typeof CONTESTS): Promise<void> {
   if (isOver()) return;
   const startedAt = performance.now();
   try {
-    await CONTESTS[name]({
-      ...flags,
-      store,
-      node: process.execPath,
-      machineNode: process.env.BENCH_MACHINE_NODE,
-      onRun({ done, total, name: contestant }) {
-        process.stderr.write(`\r\u001B[K${name}: ${done + 1} of ${total}  ${contestant}`);
-      },
-      report(table) {
-        tables.push(marked(table, flags.quick));
-        process.stderr.write("\r\u001B[K");
-        console.log(`\n${show(tables.at(-1)!)}`);
-      },
-      judge: (one) => void judged.push(one),
-    });
+    await leavingNothing(() =>
+      CONTESTS[name]({
+        ...flags,
+        store,
+        node: process.execPath,
+        machineNode: process.env.BENCH_MACHINE_NODE,
+        onRun({ done, total, name: contestant }) {
+          process.stderr.write(`\r\u001B[K${name}: ${done + 1} of ${total}  ${contestant}`);
+        },
+        report(table) {
+          tables.push(marked(table, flags.quick));
+          process.stderr.write("\r\u001B[K");
+          console.log(`\n${show(tables.at(-1)!)}`);
+        },
+        judge: (one) => void judged.push(one),
+      }),
+    );
   } catch (error) {
     if (isOver()) return;
     process.exitCode = 1;
