@@ -35,7 +35,11 @@ export function endOnSignals(): void {
 /** Runs something, and ends whatever it has begun and left: one that fails half-way does not clear up after itself. */
 export async function leavingNothing<T>(work: () => Promise<T>): Promise<T> {
   const before = new Set(endings);
-  return work().finally(() => endEverything(before));
+  try {
+    return await work();
+  } finally {
+    await endEverything(before);
+  }
 }
 
 /** The youngest first: what it stands on ends after it. */

@@ -5,7 +5,7 @@ import type { Bench } from "../bench.ts";
 import { figureOf, ratioOf, runContest } from "../contest.ts";
 import { drainer, startWorker } from "../drain/drain.ts";
 import type { Sample } from "../drain/drainer.ts";
-import { ONCE } from "../drain/workers.ts";
+import { NOOP, ONCE } from "../drain/workers.ts";
 import type { Program } from "../programs.ts";
 import { progressBar } from "../seed/progress.ts";
 import { grouped, size, tableOf } from "../tables.ts";
@@ -17,6 +17,8 @@ const JOBS_QUICK = 20_000;
 /** So many are stored at once, whenever no more than these are left. */
 const BATCH = 10_000;
 const LOOK_MS = 250;
+/** On a slow machine it is less than half an hour's worth; the table says how much. */
+const CHURN_MS_MAX = 600_000;
 /** Longer than any machine should need for a batch. */
 const STUCK_MS = 60_000;
 
@@ -24,20 +26,19 @@ const FRESH = "fresh";
 const CHURNED = "after the churn";
 
 export async function measureBloat(bench: Bench): Promise<void> {
-  const worker = ONCE.workers[0];
-  const databases = {
-    [FRESH]: await bench.store.create("bloat_fresh", { schema: true }),
-    [CHURNED]: await bench.store.create("bloat_churned", { schema: true }),
-  };
+  const database = await bench.store.create("bloat_churned", { schema: true });
+  const { count, seconds } = await churn(bench, database);
+  const sizes = await withClient(database, readSizes);
   const programs: Program[] = [];
+  const start = async (database: string, first: number) => {
+    const env = { BENCH_FIRST: String(first) };
+    const program = await startWorker(bench, ONCE, ONCE.workers[0], { database, env });
+    programs.push(program);
+    return program;
+  };
   try {
-    for (const database of Object.values(databases)) {
-      programs.push(await startWorker(bench, ONCE, worker, { database }));
-    }
-    const [fresh, churned] = programs as [Program, Program];
-    const count = bench.quick ? JOBS_QUICK : JOBS;
-    const seconds = await churn(churned, count);
-    const sizes = await withClient(databases[CHURNED], readSizes);
+    const fresh = await start(await bench.store.create("bloat_fresh", { schema: true }), 0);
+    const churned = await start(database, JOBS);
     const figures = await runContest(
       [
         drainer(bench, [fresh], { name: FRESH, count: ONCE.count, vacuum: false }),
@@ -57,38 +58,43 @@ export async function measureBloat(bench: Bench): Promise<void> {
             figure: figureOf(figures, CHURNED),
             ratio: ratioOf(figures, CHURNED, FRESH),
             memory: await churned.memory(),
-            notes: `${grouped(count)} jobs in ${Math.round(seconds)} s, as many as in half an hour at ${Math.round(count / 1800)} a second`,
+            notes: `${grouped(count)} jobs in ${Math.round(seconds)} s, as many as in half an hour at ${Math.round(count / 1800)} a second; no-op handlers`,
           },
         ],
         remarks: ["Nothing is vacuumed but by autovacuum, as the migrations set it."],
       }),
     );
     await churned.stop();
-    reportSizes(bench, sizes, await withClient(databases[CHURNED], rewrite));
+    reportSizes(bench, sizes, await withClient(database, rewrite));
   } finally {
     await Promise.all(programs.map((program) => program.stop()));
   }
 }
 
-/** Lets so many jobs go through the tables; returns how long it took. */
-async function churn(program: Program, count: number): Promise<number> {
+/** Lets jobs go through the tables, with handlers that do nothing: to the tables they are all the same. */
+async function churn(bench: Bench, database: string): Promise<{ count: number; seconds: number }> {
+  const program = await startWorker(bench, NOOP, NOOP.workers[0], { database });
+  const wanted = bench.quick ? JOBS_QUICK : JOBS;
   const startedAt = performance.now();
   const onProgress = progressBar("churn");
   await program.ask("start");
   let stored = 0;
   let last = { left: 0, at: startedAt };
-  for (let left = 0; stored < count || left > 0;) {
-    if (stored < count && left <= BATCH) {
-      await program.ask("store", { count: Math.min(BATCH, count - stored) });
-      stored = Math.min(count, stored + BATCH);
+  for (let left = 0; ;) {
+    const isEnough = stored >= wanted || performance.now() - startedAt > CHURN_MS_MAX;
+    if (isEnough && left === 0) break;
+    if (!isEnough && left <= BATCH) {
+      const count = Math.min(BATCH, wanted - stored);
+      await program.ask("store", { count });
+      stored += count;
     } else await sleep(LOOK_MS);
     left = (await program.ask<Sample>("sample")).unfinished;
     if (left !== last.left) last = { left, at: performance.now() };
     else if (performance.now() - last.at > STUCK_MS) throw new Error(`${left} jobs are left, and stay so`);
-    onProgress({ done: stored - left, total: count, what: `of ${grouped(count)} jobs` });
+    onProgress({ done: stored - left, total: wanted, what: `of ${grouped(wanted)} jobs` });
   }
-  await program.ask("stop");
-  return (performance.now() - startedAt) / 1000;
+  await program.stop();
+  return { count: stored, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 /** Beside each size, that of the same rows written anew once the rounds were over: the rest is bloat. */
