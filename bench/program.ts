@@ -9,7 +9,10 @@ export type Commands = Readonly<Record<string, (given: never) => unknown>>;
 export function answerBench(commands: Commands, stop: () => Promise<void> | void = () => {}): void {
   const all: Commands = { ready: () => true, memory: memoryPeak, ...commands };
   process.on("message", (question: Question) => void reply(all, question));
-  const end = () => void Promise.resolve(stop()).finally(() => process.exit(0));
+  const end = () => {
+    process.on("unhandledRejection", () => {}); // what is under way fails now, and nobody waits for it
+    void Promise.resolve(stop()).finally(() => process.exit(0));
+  };
   process.on("SIGTERM", end);
   process.on("SIGINT", () => {}); // Ctrl-C reaches everyone: the bench ends us when it has seen it too
   process.on("disconnect", end); // the bench is gone

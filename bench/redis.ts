@@ -30,7 +30,7 @@ export const REDIS_SETTINGS = [
 const START_MS = 10_000;
 
 /** Ends with us, however we end: the pipe that it reads from closes then. */
-const GUARDED = '"$@" </dev/null & server=$!; read -r _; kill -9 $server; wait $server';
+const GUARDED = '"$@" </dev/null & server=$!; read -r _; exec 2>/dev/null; kill -9 $server; wait $server';
 
 /** Starts it; undefined where there is none. */
 export async function startRedis(): Promise<Redis | undefined> {

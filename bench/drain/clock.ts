@@ -11,9 +11,9 @@ export interface Clock {
 }
 
 export const CLOCK: Clock = { warmSeconds: 1, seconds: 3 };
-export const CLOCK_QUICK: Clock = { warmSeconds: 0.5, seconds: 0.8 };
+export const CLOCK_QUICK: Clock = { warmSeconds: 0.4, seconds: 0.7 };
 /** In a short run fewer jobs are needed, and storing them is not measured. */
-export const QUICK_SHARE = 0.3;
+export const QUICK_SHARE = 0.15;
 
 const FIRST_MS = 20_000;
 const LOOK_MS = 20;
