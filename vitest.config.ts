@@ -1,4 +1,4 @@
-// Four projects: unit tests beside the source, tests on a real PostgreSQL, the command line, and tests that start whole processes.
+// Four projects: unit tests beside the source and the bench, tests on a real PostgreSQL, the command line, and tests that start whole processes.
 import { defineConfig } from "vitest/config";
 
 const onPostgres = {
@@ -12,7 +12,11 @@ export default defineConfig({
     projects: [
       {
         // a limit for what hangs: a busy machine must not make a test fail
-        test: { name: "unit", include: ["src/**/*.test.ts", "test/docs/**/*.test.ts"], testTimeout: 60_000 },
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", "bench/**/*.test.ts", "test/docs/**/*.test.ts"],
+          testTimeout: 60_000,
+        },
       },
       {
         test: {

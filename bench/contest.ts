@@ -39,9 +39,9 @@ export async function runContest(
   return figures;
 }
 
-/** Each round begins with the next one, and every other round goes backwards. */
+/** Every other round goes backwards, and every two rounds begin with the next one: two take turns in being first, too. */
 export function inTurn<T>(items: readonly T[], round: number): T[] {
-  const from = round % Math.max(1, items.length);
+  const from = Math.floor(round / 2) % Math.max(1, items.length);
   const turned = [...items.slice(from), ...items.slice(0, from)];
   return round % 2 === 0 ? turned : turned.toReversed();
 }

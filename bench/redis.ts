@@ -7,6 +7,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ending } from "./endings.ts";
 import { DEBIAN_FOLDER, DEBIAN_LIBRARIES, REDIS_SERVER } from "../scripts/debian.mjs";
 
 export interface Redis {
@@ -28,6 +29,9 @@ export const REDIS_SETTINGS = [
 
 const START_MS = 10_000;
 
+/** Ends with us, however we end: the pipe that it reads from closes then. */
+const GUARDED = '"$@" </dev/null & server=$!; read -r _; exec 2>/dev/null; kill -9 $server; wait $server';
+
 /** Starts it; undefined where there is none. */
 export async function startRedis(): Promise<Redis | undefined> {
   const file = join(resolve(DEBIAN_FOLDER), REDIS_SERVER);
@@ -35,16 +39,17 @@ export async function startRedis(): Promise<Redis | undefined> {
   const [port, dir] = [await freePort(), await mkdtemp(join(tmpdir(), "ukemi-bench-redis-"))];
   const settings = [["port", String(port)], ["bind", "127.0.0.1"], ["dir", dir], ...REDIS_SETTINGS];
   const child = spawn(
-    file,
-    settings.flatMap(([name, value]) => [`--${name}`, value]),
+    "sh",
+    ["-c", GUARDED, "sh", file, ...settings.flatMap(([name, value]) => [`--${name}`, value])],
     {
-      stdio: ["ignore", "ignore", "inherit"],
+      detached: true, // Ctrl-C in the terminal is for us
+      stdio: ["pipe", "ignore", "inherit"],
       env: { ...process.env, LD_LIBRARY_PATH: join(resolve(DEBIAN_FOLDER), DEBIAN_LIBRARIES) },
     },
   );
-  const stop = () => end(child, dir);
+  const stop = ending(() => end(child, dir));
   try {
-    await untilItListens(child, port);
+    await untilItListens(port);
   } catch (error) {
     await stop();
     throw error;
@@ -52,10 +57,9 @@ export async function startRedis(): Promise<Redis | undefined> {
   return { port, stop };
 }
 
-async function untilItListens(child: ChildProcess, port: number): Promise<void> {
+async function untilItListens(port: number): Promise<void> {
   const endsAt = Date.now() + START_MS;
   while (!(await listens(port))) {
-    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`);
     if (Date.now() > endsAt) throw new Error("redis-server does not listen");
     await sleep(50);
   }
@@ -81,10 +85,11 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** At once: nothing of it is wanted. */
 async function end(child: ChildProcess, dir: string): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) {
     const ended = once(child, "exit");
-    child.kill("SIGKILL"); // nothing of it is wanted
+    child.stdin?.end();
     await ended;
   }
   await rm(dir, { recursive: true, force: true });

@@ -6,8 +6,11 @@ import pg from "pg";
 import type * as Embedded from "../src/storage/embedded/embedded.ts";
 import type * as Open from "../src/storage/open.ts";
 import { built } from "./built.ts";
+import { ending } from "./endings.ts";
 
 export interface BenchStore {
+  /** Where it keeps its data. */
+  readonly folder: string;
   /** Makes a database; with the schema of Ukemi where asked. Returns its URL. */
   create(name: string, options?: { readonly schema?: boolean }): Promise<string>;
   /** What the server says of itself, for the table. */
@@ -19,8 +22,17 @@ export async function startBenchStore(): Promise<BenchStore> {
   const { startEmbedded } = await built<typeof Embedded>("storage/embedded/embedded.js");
   const { migrateStore } = await built<typeof Open>("storage/open.js");
   const data = await mkdtemp(join(tmpdir(), "ukemi-bench-"));
-  const server = await startEmbedded({ data, settings: { max_connections: "200" } });
+  const starting = startEmbedded({ data, settings: { max_connections: "200" } });
+  const stop = ending(async () => {
+    await starting.then((server) => server.stop()).catch(() => {}); // one that did not start is told of below
+    await rm(data, { recursive: true, force: true });
+  });
+  const server = await starting.catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
   return {
+    folder: data,
     async create(name, { schema = false } = {}) {
       await onServer(server.url, (client) => client.query(`create database ${name}`));
       const url = new URL(server.url);
@@ -37,10 +49,7 @@ export async function startBenchStore(): Promise<BenchStore> {
         );
         return rows[0]!.said;
       }),
-    async stop() {
-      await server.stop();
-      await rm(data, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 

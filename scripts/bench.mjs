@@ -1,5 +1,6 @@
 // `npm run bench`: installs what is missing, then measures Ukemi beside its peers and the machine's own limit.
 // Flags go to bench/run.ts: `npm run bench -- --quick --only ingest`.
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -16,7 +17,19 @@ ensureInstalled("root");
 ensureBuilt();
 ensurePeers();
 if (!fetchRedis()) console.log("There is no redis-server from Debian here: what needs it is not run.");
-run(nodeOfPeers(), ["--disable-warning=ExperimentalWarning", "bench/run.ts", ...process.argv.slice(2)]);
+measure(nodeOfPeers());
+
+/** Waits for its end, also after Ctrl-C, which reaches both: it stops servers and removes their folders. */
+function measure(node) {
+  const child = spawn(
+    node,
+    ["--disable-warning=ExperimentalWarning", "bench/run.ts", ...process.argv.slice(2)],
+    { stdio: "inherit", env: { ...process.env, BENCH_MACHINE_NODE: process.execPath } },
+  );
+  process.on("SIGINT", () => {});
+  for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (status) => process.exit(status ?? 1));
+}
 
 function ensurePeers() {
   const digest = createHash("sha256")

@@ -25,10 +25,17 @@ export async function storeReadyEvents(pool: pg.Pool, first: number, count: numb
   await pool.query(STORE, [TEMPLATE, first, count]);
 }
 
+/** Each state by its own index: a job that is meant for another day is no part of this, however many there are. */
+const UNFINISHED = `
+select (
+  (select count(*) from ukemi.jobs where state = 'ready' and recoveries = 0)
+  + (select count(*) from ukemi.jobs where state = 'ready' and recoveries > 0)
+  + (select count(*) from ukemi.jobs where state = 'waiting')
+  + (select count(*) from ukemi.jobs where state = 'running')
+  + (select count(*) from ukemi.jobs where state = 'scheduled' and run_at < now() + interval '1 h')
+)::integer as count`;
+
 export async function countUnfinished(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>(
-    `select count(*)::integer as count from ukemi.jobs
-     where state in ('scheduled', 'ready', 'waiting', 'running')`,
-  );
+  const { rows } = await pool.query<{ count: number }>(UNFINISHED);
   return rows[0]!.count;
 }

@@ -3,6 +3,9 @@
 /** How many rows there are; neighbouring jobs change different ones. */
 export const ACCOUNTS = 10_000;
 
+/** Where the numbers of this process's events begin: several may store into one database, one after the other. */
+export const FIRST_NUMBER = Number(process.env.BENCH_FIRST ?? 0);
+
 /** The effect, as a handler writes it. */
 export const EFFECT = "update accounts set balance = balance + 1 where id = $1";
 

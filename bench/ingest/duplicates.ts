@@ -1,7 +1,8 @@
 // Deliveries that came before: they must cost less than new ones, and leave nothing behind.
+import type { Bench } from "../bench.ts";
 import { figureOf, ratioOf, type Rounds } from "../contest.ts";
-import type { Bench } from "../run.ts";
-import { countRows, grownTables } from "./growth.ts";
+import { tableOf } from "../tables.ts";
+import { countRows, grownTables } from "./rows.ts";
 import { UKEMI, type Listening } from "./servers.ts";
 import type { Shoot } from "./shoot.ts";
 
@@ -13,7 +14,7 @@ const CHECK_SECONDS = 1;
 
 /** Throws where a table has grown: that would be a fault, not a figure. */
 export async function reportDuplicates(
-  { report }: Bench,
+  { report, judge }: Bench,
   figures: Rounds,
   ukemi: Listening,
   { shoot, perSecond }: { readonly shoot: Shoot; readonly perSecond: number },
@@ -22,18 +23,22 @@ export async function reportDuplicates(
   const { count } = await shoot(ukemi, { seconds: CHECK_SECONDS, perSecond, duplicates: 1 });
   const grown = grownTables(before, await countRows(ukemi.database));
   if (grown.length > 0) throw new Error(`${count} duplicates made tables grow: ${grown.join(", ")}`);
-  report({
-    title: "Duplicates",
-    unit: "events/s",
-    ratioOf: "÷ new events",
-    rows: [
-      { name: UKEMI, figure: figureOf(figures, UKEMI), ratio: undefined },
-      {
-        name: DUPLICATES,
-        figure: figureOf(figures, DUPLICATES),
-        ratio: ratioOf(figures, DUPLICATES, UKEMI),
-        notes: `${count} more of nothing but duplicates: no table grew`,
-      },
-    ],
-  });
+  const ratio = ratioOf(figures, DUPLICATES, UKEMI);
+  report(
+    tableOf({
+      title: "Duplicates",
+      unit: "events/s",
+      ratioOf: "÷ new events",
+      rows: [
+        { name: UKEMI, figure: figureOf(figures, UKEMI), ratio: undefined },
+        {
+          name: DUPLICATES,
+          figure: figureOf(figures, DUPLICATES),
+          ratio,
+          notes: `${count} more of nothing but duplicates: no table grew`,
+        },
+      ],
+    }),
+  );
+  judge({ bar: "duplicates", measured: ratio.median });
 }

@@ -1,14 +1,29 @@
 // Contest 1: verify, commit durably, answer 204. One server process each, 64 connections, every event with its own id.
+import type { Bench } from "../bench.ts";
 import { figureOf, ratioOf, runContest, type Contestant, type Rounds } from "../contest.ts";
+import { versionOf } from "../nodes.ts";
 import { startProgram } from "../programs.ts";
-import type { Bench } from "../run.ts";
+import { tableOf } from "../tables.ts";
 import { DUPLICATES, DUPLICATES_SHARE, reportDuplicates } from "./duplicates.ts";
 import { measureQuarter } from "./quarter.ts";
-import { named, peerSettings, SERVER_NAMES, startServers, UKEMI, type Listening } from "./servers.ts";
+import {
+  isOurs,
+  LIMIT,
+  named,
+  ON_MACHINE,
+  PEERS,
+  peerSettings,
+  QUIET,
+  REDIS,
+  SERVER_NAMES,
+  startServers,
+  UKEMI,
+  type Listening,
+} from "./servers.ts";
 import { shootWith, type Shoot } from "./shoot.ts";
 
-const SECONDS = { run: 3, warmUp: 2 };
-const SECONDS_QUICK = { run: 1, warmUp: 0.5 };
+export const SECONDS = { run: 3, warmUp: 2 };
+export const SECONDS_QUICK = { run: 0.8, warmUp: 0.4 };
 /** More than any server here answers in a second. */
 const PER_SECOND_MOST = 45_000;
 /** Requests are made ready for a server that is so much faster than it was cold. */
@@ -39,7 +54,8 @@ export async function measureIngest(bench: Bench): Promise<void> {
       ],
       bench,
     );
-    reportIngest(bench, figures, p99);
+    await reportIngest(bench, servers, { figures, p99 });
+    judgeIngest(bench, { figures, p99 });
     await reportDuplicates(bench, figures, ukemi, { shoot, perSecond: most(ukemi) });
     await measureQuarter(bench, servers, { shoot, seconds, rate: figureOf(figures, UKEMI).median / 4 });
   } finally {
@@ -49,7 +65,7 @@ export async function measureIngest(bench: Bench): Promise<void> {
 }
 
 /** Lets each compile and connect, and so learns how many requests must be made ready for it. */
-async function warmUp(
+export async function warmUp(
   servers: readonly Listening[],
   shoot: Shoot,
   seconds: number,
@@ -62,23 +78,39 @@ async function warmUp(
   return ({ name }) => Math.min(PER_SECOND_MOST, Math.max(PER_SECOND_LEAST, reached.get(name)! * ROOM));
 }
 
-function reportIngest({ report }: Bench, figures: Rounds, p99: Rounds): void {
-  report({
-    title: "Ingest",
-    unit: "events/s",
-    rows: SERVER_NAMES.map((name) => {
-      if (!figures.has(name)) return { name, figure: undefined, ratio: undefined };
-      const slowest = `p99 ${figureOf(p99, name).median.toFixed(1)} ms`;
-      const figure = figureOf(figures, name);
-      if (name === UKEMI) return { name, figure, ratio: undefined, notes: slowest };
-      const ofTheirs = ratioOf(p99, UKEMI, name).median.toFixed(2);
-      return {
-        name,
-        figure,
-        ratio: ratioOf(figures, UKEMI, name),
-        notes: `${slowest}, ours ÷ theirs ${ofTheirs}`,
-      };
-    }),
-    remarks: peerSettings(),
+interface Ran {
+  readonly figures: Rounds;
+  readonly p99: Rounds;
+}
+
+async function reportIngest(bench: Bench, servers: readonly Listening[], ran: Ran): Promise<void> {
+  const rows = SERVER_NAMES.map(async (name) => {
+    const server = servers.find((one) => one.name === name);
+    if (!server) return { name, figure: undefined, ratio: undefined };
+    const version = name === ON_MACHINE && bench.machineNode ? `${versionOf(bench.machineNode)}; ` : "";
+    return {
+      name,
+      figure: figureOf(ran.figures, name),
+      ratio: name === UKEMI ? undefined : ratioOf(ran.figures, UKEMI, name),
+      memory: isOurs(name) ? await server.program.memory() : undefined,
+      notes: `${version}${slowest(ran, name)}`,
+    };
   });
+  bench.report(
+    tableOf({ title: "Ingest", unit: "events/s", rows: await Promise.all(rows), remarks: peerSettings() }),
+  );
+}
+
+function slowest({ p99 }: Ran, name: string): string {
+  const ms = `p99 ${figureOf(p99, name).median.toFixed(1)} ms`;
+  return name === UKEMI ? ms : `${ms}, ours ÷ theirs ${ratioOf(p99, UKEMI, name).median.toFixed(2)}`;
+}
+
+function judgeIngest({ judge }: Bench, { figures, p99 }: Ran): void {
+  const ratio = (name: string) => (figures.has(name) ? ratioOf(figures, UKEMI, name).median : undefined);
+  judge({ bar: "ingestLimit", measured: ratio(LIMIT) });
+  judge({ bar: "ingestPeers", measured: Math.min(...PEERS.map((name) => ratio(name)!)) });
+  judge({ bar: "ingestRedis", measured: ratio(REDIS) });
+  judge({ bar: "ingestSlowest", measured: ratioOf(p99, UKEMI, LIMIT).median });
+  judge({ bar: "ingestLogs", measured: ratio(QUIET) });
 }

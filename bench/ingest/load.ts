@@ -15,7 +15,8 @@ interface Prepare {
 }
 
 interface Load {
-  readonly port: number;
+  /** Of servers that take turns. */
+  readonly ports: readonly number[];
   readonly connections: number;
   readonly seconds: number;
   /** Requests a second in all; left out: as many as are answered. */
@@ -108,8 +109,10 @@ function bodyOf(id: string): string {
 }
 
 /** Sends what was prepared until the time is over, or nothing is left. */
-async function load({ port, connections, seconds, rate }: Load): Promise<Loaded> {
-  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)));
+async function load({ ports, connections, seconds, rate }: Load): Promise<Loaded> {
+  const sockets = await Promise.all(
+    Array.from({ length: connections }, (_, index) => open(ports[index % ports.length]!)),
+  );
   const times: number[] = [];
   let next = 0;
   let failed = 0;

@@ -1,11 +1,12 @@
 // How long an answer takes when there is little to do: at a quarter of what Ukemi reached at its most.
+import type { Bench } from "../bench.ts";
 import { figureOf, ratioOf, runContest } from "../contest.ts";
-import type { Bench } from "../run.ts";
+import { tableOf } from "../tables.ts";
 import { LIMIT, named, UKEMI, type Listening } from "./servers.ts";
 import type { Shoot } from "./shoot.ts";
 
 export async function measureQuarter(
-  { rounds, onRun, report }: Bench,
+  { rounds, onRun, report, judge }: Bench,
   servers: readonly Listening[],
   { shoot, seconds, rate }: { readonly shoot: Shoot; readonly seconds: number; readonly rate: number },
 ): Promise<void> {
@@ -21,15 +22,19 @@ export async function measureQuarter(
     })),
     { rounds, onRun },
   );
-  report({
-    title: `Ingest at a quarter of the load (${Math.round(rate)} events/s)`,
-    unit: "ms, average",
-    digits: 2,
-    rows: [UKEMI, LIMIT].map((name) => ({
-      name,
-      figure: figureOf(averages, name),
-      ratio: name === UKEMI ? undefined : ratioOf(averages, UKEMI, name),
-      notes: `p99 ${figureOf(p99, name).median.toFixed(1)} ms`,
-    })),
-  });
+  report(
+    tableOf({
+      title: `Ingest at a quarter of the load (${Math.round(rate)} events/s)`,
+      unit: "ms, average",
+      digits: 2,
+      rows: [UKEMI, LIMIT].map((name) => ({
+        name,
+        figure: figureOf(averages, name),
+        ratio: name === UKEMI ? undefined : ratioOf(averages, UKEMI, name),
+        notes: `p99 ${figureOf(p99, name).median.toFixed(1)} ms`,
+      })),
+    }),
+  );
+  judge({ bar: "quarterSlowest", measured: figureOf(p99, UKEMI).median });
+  judge({ bar: "quarterAverage", measured: figureOf(averages, UKEMI).median });
 }

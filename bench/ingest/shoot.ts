@@ -13,17 +13,22 @@ export interface Shot {
   readonly rate?: number;
 }
 
-/** Sends, and says how it went. */
-export type Shoot = (server: Listening, shot: Shot) => Promise<Loaded>;
+/** Sends to a server, or to several of one database in turn, and says how it went. */
+export type Shoot = (server: Target | readonly [Target, ...Target[]], shot: Shot) => Promise<Loaded>;
+
+type Target = Pick<Listening, "name" | "path" | "port">;
 
 const CONNECTIONS = 64;
 
 /** A refusal ends the contest: a fast server that refuses is not fast. */
 export function shootWith(loader: Program): Shoot {
-  return async ({ name, path, port }, { seconds, perSecond, duplicates, rate }) => {
+  return async (target, { seconds, perSecond, duplicates, rate }) => {
+    const targets = "name" in target ? ([target] as const) : target;
+    const [{ name, path }] = targets;
+    const ports = targets.map(({ port }) => port);
     const count = Math.ceil(perSecond * seconds);
     await loader.ask("prepare", { count, to: name, path, secret: SECRET, duplicates });
-    const loaded = await loader.ask<Loaded>("load", { port, connections: CONNECTIONS, seconds, rate });
+    const loaded = await loader.ask<Loaded>("load", { ports, connections: CONNECTIONS, seconds, rate });
     if (loaded.failed > 0) throw new Error(`${name} refused ${loaded.failed} events`);
     return loaded;
   };

@@ -1,9 +1,10 @@
 // Contest 4: from receipt (or enqueue) to the start of the handler, one at a time, the worker idle. Lower is better.
-import { figureOf, ratioOf, runContest, spreadOf } from "../contest.ts";
+import type { Bench } from "../bench.ts";
+import { figureOf, ratioOf, runContest, spreadOf, type Rounds } from "../contest.ts";
 import { startProgram, type Program } from "../programs.ts";
 import { startRedis } from "../redis.ts";
-import type { Bench } from "../run.ts";
 import { settingsIn } from "../settings.ts";
+import { tableOf } from "../tables.ts";
 import type { Sampled } from "./samples.ts";
 
 interface Traveller {
@@ -17,13 +18,19 @@ interface Traveller {
   readonly notes: string;
 }
 
+interface Started {
+  readonly program: Program;
+  readonly p99: number[];
+}
+
+const SAME = "ukemi, same process";
 const SAMPLES = 500;
 const SECONDS = 5;
 const SECONDS_QUICK = 0.7;
 
 const TRAVELLERS: readonly Traveller[] = [
   {
-    name: "ukemi, same process",
+    name: SAME,
     file: "./latency/ukemi.ts",
     schema: true,
     notes: "signed delivery to handler; jobs inserted as claimed",
@@ -58,7 +65,7 @@ const TRAVELLERS: readonly Traveller[] = [
 
 export async function measureLatency(bench: Bench): Promise<void> {
   const redis = await startRedis();
-  const started = new Map<string, { readonly program: Program; readonly p99: number[] }>();
+  const started = new Map<string, Started>();
   try {
     for (const [index, { name, file, schema = false, redis: needsRedis, env }] of TRAVELLERS.entries()) {
       if (needsRedis && !redis) continue;
@@ -69,35 +76,54 @@ export async function measureLatency(bench: Bench): Promise<void> {
       });
       started.set(name, { program, p99: [] });
     }
-    const seconds = bench.quick ? SECONDS_QUICK : SECONDS;
     const contestants = [...started].map(([name, { program, p99 }]) => ({
       name,
       async run() {
-        const sampled = await program.ask<Sampled>("measure", { count: SAMPLES, seconds });
+        const sampled = await sample(bench, program);
         p99.push(sampled.p99);
         return sampled.p50;
       },
     }));
     const figures = await runContest(contestants, bench);
-    const ours = TRAVELLERS[0]!.name;
-    bench.report({
-      title: "Latency: receipt to the start of the handler",
-      unit: "ms, p50 (lower is better)",
-      ratioOf: "theirs ÷ ours (above 1 we are faster)",
-      digits: 2,
-      rows: TRAVELLERS.map(({ name, notes }) => {
-        const run = started.get(name);
-        return {
-          name,
-          figure: run && figureOf(figures, name),
-          ratio: run && name !== ours ? ratioOf(figures, name, ours) : undefined,
-          notes: run ? `p99 ${spreadOf(run.p99).median.toFixed(1)} ms; ${notes}` : notes,
-        };
-      }),
-      remarks: TRAVELLERS.filter(({ peer }) => peer).map(({ file }) => settingsIn(file)),
-    });
+    await report(bench, figures, started);
+    judge(bench, figures);
   } finally {
     await Promise.all([...started.values()].map(({ program }) => program.stop()));
     await redis?.stop();
   }
+}
+
+/** One run: as many trips as the time allows. */
+export function sample({ quick }: Pick<Bench, "quick">, program: Program): Promise<Sampled> {
+  return program.ask<Sampled>("measure", { count: SAMPLES, seconds: quick ? SECONDS_QUICK : SECONDS });
+}
+
+async function report(bench: Bench, figures: Rounds, started: ReadonlyMap<string, Started>): Promise<void> {
+  const rows = TRAVELLERS.map(async ({ name, notes, peer }) => {
+    const run = started.get(name);
+    return {
+      name,
+      figure: run && figureOf(figures, name),
+      ratio: run && name !== SAME ? ratioOf(figures, name, SAME) : undefined,
+      memory: peer ? undefined : await run?.program.memory(),
+      notes: run ? `p99 ${spreadOf(run.p99).median.toFixed(1)} ms; ${notes}` : notes,
+    };
+  });
+  bench.report(
+    tableOf({
+      title: "Latency: receipt to the start of the handler",
+      unit: "ms, p50 (lower is better)",
+      ratioOf: "theirs ÷ ours (above 1 we are faster)",
+      digits: 2,
+      rows: await Promise.all(rows),
+      remarks: TRAVELLERS.filter(({ peer }) => peer).map(({ file }) => settingsIn(file)),
+    }),
+  );
+}
+
+function judge(bench: Bench, figures: Rounds): void {
+  const peers = TRAVELLERS.filter(({ name, peer }) => peer && figures.has(name));
+  const ratios = peers.map(({ name }) => ratioOf(figures, SAME, name).median);
+  bench.judge({ bar: "latencyPeers", measured: Math.max(...ratios) });
+  bench.judge({ bar: "latency", measured: figureOf(figures, SAME).median });
 }

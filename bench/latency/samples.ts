@@ -1,5 +1,6 @@
 // How long it takes from the receipt or the enqueue of a job to the start of its handler, one at a time, the worker idle.
-import { answerBench } from "../program.ts";
+import { FIRST_NUMBER } from "../drain/job.ts";
+import { answerBench, memoryPeak } from "../program.ts";
 
 /** A way to ask for work, and to know when it began. */
 export interface Trip {
@@ -7,6 +8,8 @@ export interface Trip {
   prepare(number: number): () => Promise<unknown>;
   /** Resolves with the time (of process.hrtime.bigint) at which the next handler starts. */
   started(): Promise<bigint>;
+  /** Of another process that takes part: the most memory that it has had. */
+  memory?(): Promise<number>;
   end(): Promise<void>;
 }
 
@@ -41,7 +44,7 @@ export function createStarts() {
 
 /** Answers `measure`. */
 export function answerLatency(trip: Trip): void {
-  let number = 0;
+  let number = FIRST_NUMBER;
 
   async function one(): Promise<number> {
     const send = trip.prepare((number += 1));
@@ -68,7 +71,8 @@ export function answerLatency(trip: Trip): void {
     return { count: times.length, p50: at(0.5), p99: at(0.99) };
   }
 
-  answerBench({ measure }, () => trip.end());
+  const memory = async () => Math.max(memoryPeak(), (await trip.memory?.()) ?? 0);
+  answerBench({ measure, memory }, () => trip.end());
 }
 
 async function inTime<T>(promise: Promise<T>): Promise<T> {

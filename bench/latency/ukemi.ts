@@ -44,6 +44,7 @@ answerLatency({
     };
   },
   started: worker ? async () => BigInt(await worker.ask<string>("next")) : starts.next,
+  ...(worker && { memory: worker.memory }),
   async end() {
     await worker?.stop();
     await ukemi.stop();

@@ -19,7 +19,8 @@ import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
 import { migrateStore } from "../../src/storage/open.ts";
 import { openPool, type Pool } from "../../src/storage/postgres.ts";
 import { createUkemi } from "../../src/ukemi.ts";
-import { fillPast } from "./fill.ts";
+import { progressBar } from "../seed/progress.ts";
+import { seed } from "../seed/seed.ts";
 import { round, sendSteadily, summarise, type Measured, type SenderOptions } from "./sender.ts";
 
 const { values } = parseArgs({
@@ -161,15 +162,12 @@ async function pruneFor(pool: Pool, sender: SenderOptions) {
 }
 
 async function prepare(): Promise<void> {
-  const server = await startEmbedded({
-    data,
-    settings: { max_wal_size: "16GB", checkpoint_timeout: "30min", autovacuum: "off" },
-  });
+  const server = await startEmbedded({ data });
   await migrateStore(server.url);
   const pool = openPool(server.url, { max: 2, name: "bench fill", queryTimeoutMs: 0 });
   const { rows: filled } = await pool.query("select from ukemi.events limit 1");
-  if (filled.length === 0)
-    await fillPast(pool, { rows, days: DAYS, bodyBytes: Number(values["body-bytes"]) }, tell);
+  const past = { rows, days: DAYS, bodyBytes: Number(values["body-bytes"]), jobs: "finished" } as const;
+  if (filled.length === 0) await seed(pool, past, progressBar("filling"));
   const size = await pool.query<{ size: string }>(
     "select pg_size_pretty(pg_database_size(current_database())) as size",
   );
