@@ -42,8 +42,8 @@ export async function claimByHand(client: pg.Client, most: number): Promise<Clai
 }
 
 /**
- * Completes jobs of one token or of several; raises where one of them is not ours any more. A job with a token is running, by
- * a check of the table. Saying so again would make the planner walk an index of running jobs, which it believes to be empty.
+ * Completes jobs of one token or of several; raises where one of them is not ours any more. A job with a token is
+ * running. Saying so again would make the planner walk an index of running jobs, which it believes to be empty.
  */
 export const FENCE = `
 with fenced as (

@@ -7,6 +7,7 @@ import { ensureBuilt } from "../../scripts/build.mjs";
 import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
 import { migrateStore } from "../../src/storage/open.ts";
 import { openPool } from "../../src/storage/postgres.ts";
+import { JOB_CHECKS } from "./job-checks.ts";
 import { withDatabase } from "./url.ts";
 
 declare module "vitest" {
@@ -28,6 +29,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await admin.query(`drop database if exists ${template}`);
   await admin.query(`create database ${template} template template0 encoding 'UTF8'`);
   await migrateStore(withDatabase(server.url, template));
+  await addChecks(withDatabase(server.url, template));
   project.provide("adminUrl", server.url);
   project.provide("template", template);
   return async () => {
@@ -35,6 +37,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await admin.end();
     await server.stop();
   };
+}
+
+async function addChecks(url: string): Promise<void> {
+  const pool = openPool(url, { max: 1 });
+  await pool.query(JOB_CHECKS);
+  await pool.end();
 }
 
 async function startOwn() {
