@@ -414,6 +414,42 @@ view webhook_events as SELECT e.id,
    FROM ukemi.events e
      LEFT JOIN ukemi.event_outcomes o ON o.event = e.id
      LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at;
+CREATE OR REPLACE FUNCTION ukemi.claim_behind(last_job bigint, in_queue text, handlers text[], most integer, after_tenant text, by_worker uuid, token uuid, lease_ms integer)
+ RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text, key_id text)
+ LANGUAGE plpgsql
+ ROWS 20
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+declare
+  last record;
+  taken bigint[];
+begin
+  if exists (select from ukemi.queues q where q.name = in_queue and q.paused) then
+    return;
+  end if;
+  select j.subscription, j.priority, coalesce(j.tenant, '') as tenant, j.run_at, j.id into last
+  from ukemi.jobs j
+  where j.id = last_job;
+  taken := array(
+    select j.id
+    from ukemi.jobs j
+    where j.queue = in_queue and j.subscription = last.subscription and j.state = 'ready' and j.recoveries = 0
+      and j.priority = last.priority and coalesce(j.tenant, '') = last.tenant
+      and (j.run_at, j.id) > (last.run_at, last.id)
+    order by j.run_at, j.id
+    limit most
+    for update skip locked
+  );
+  if cardinality(taken) < most then
+    return query select * from ukemi.claim_jobs(in_queue, handlers, most, false, after_tenant, by_worker, token, lease_ms);
+  else
+    return query select * from ukemi.lease_jobs(taken, false, by_worker, token, lease_ms);
+  end if;
+end $function$
 CREATE OR REPLACE FUNCTION ukemi.claim_jobs(in_queue text, handlers text[], most integer, alone boolean, after_tenant text, by_worker uuid, token uuid, lease_ms integer)
  RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text, key_id text)
  LANGUAGE plpgsql
@@ -432,7 +468,6 @@ declare
   share integer;
   more bigint[];
   taken bigint[] := '{}';
-  at timestamptz := ukemi.now(); -- asked once: the clock costs as much as a row
 begin
   if most < 1 or exists (select from ukemi.queues q where q.name = in_queue and q.paused) then
     return;
@@ -519,6 +554,40 @@ begin
     level := level - 1;
   end loop;
 
+  return query select * from ukemi.lease_jobs(taken, alone, by_worker, token, lease_ms);
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.events_with_ref(of_ref text)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select e.id from ukemi.events e where e.ref_ids @> array[of_ref]
+    union
+    select r.event from ukemi.event_refs r where r.ref = of_ref
+  $function$
+CREATE OR REPLACE FUNCTION ukemi.is_erased(event uuid)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$ select exists (select from ukemi.erasures x where x.event = $1) $function$
+CREATE OR REPLACE FUNCTION ukemi.json_or_null(body bytea)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  return convert_from(body, 'UTF8')::jsonb;
+exception when others then
+  return null;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.lease_jobs(taken bigint[], alone boolean, by_worker uuid, token uuid, lease_ms integer)
+ RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text, key_id text)
+ LANGUAGE plpgsql
+ ROWS 20
+AS $function$
+#variable_conflict use_column
+declare
+  at timestamptz := ukemi.now(); -- asked once: it costs as much as a row
+begin
   -- Everything a handler needs to know, read here: each statement of this function has a snapshot of its own, newer than
   -- that of the statement which calls it, which might not see the events of the jobs claimed.
   return query
@@ -547,29 +616,6 @@ begin
     left join ukemi.job_payloads p on p.job = j.id
     -- as they were taken: the last one says where the next claim begins
     order by array_position(taken, j.id);
-end $function$
-CREATE OR REPLACE FUNCTION ukemi.events_with_ref(of_ref text)
- RETURNS SETOF uuid
- LANGUAGE sql
- STABLE
-AS $function$
-    select e.id from ukemi.events e where e.ref_ids @> array[of_ref]
-    union
-    select r.event from ukemi.event_refs r where r.ref = of_ref
-  $function$
-CREATE OR REPLACE FUNCTION ukemi.is_erased(event uuid)
- RETURNS boolean
- LANGUAGE sql
-AS $function$ select exists (select from ukemi.erasures x where x.event = $1) $function$
-CREATE OR REPLACE FUNCTION ukemi.json_or_null(body bytea)
- RETURNS jsonb
- LANGUAGE plpgsql
- IMMUTABLE
-AS $function$
-begin
-  return convert_from(body, 'UTF8')::jsonb;
-exception when others then
-  return null;
 end $function$
 CREATE OR REPLACE FUNCTION ukemi.make_body_months(ahead integer)
  RETURNS integer

@@ -58,6 +58,8 @@ export interface ClaimRequest {
   readonly most: number;
   /** One job that was recovered before, rather than up to `most` that were not. */
   readonly alone: boolean;
+  /** The last job of a claim behind which there is more of the same: the claim goes on there. */
+  readonly behind?: string | undefined;
   /** The tenant whose job the last claim ended with: the next one begins behind it. */
   readonly afterTenant: string;
   readonly worker: string;
@@ -67,6 +69,7 @@ export interface ClaimRequest {
 }
 
 const CLAIM = "select * from ukemi.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8)";
+const CLAIM_BEHIND = "select * from ukemi.claim_behind($4, $1, $2, $3, $5, $6, $7, $8)";
 
 interface ClaimedRow {
   readonly id: string;
@@ -105,11 +108,11 @@ export async function claimJobs(
   request: ClaimRequest,
   keyring: Keyring = NO_KEYS,
 ): Promise<Job[]> {
-  const { rows } = await client.query<ClaimedRow>(CLAIM, [
+  const { rows } = await client.query<ClaimedRow>(request.behind === undefined ? CLAIM : CLAIM_BEHIND, [
     request.queue,
     request.handlers,
     request.most,
-    request.alone,
+    request.behind ?? request.alone,
     request.afterTenant,
     request.worker,
     request.token,

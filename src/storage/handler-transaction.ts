@@ -32,6 +32,8 @@ export interface OpenableTransaction {
 }
 
 export interface TransactionLimits {
+  /** True behind a transaction pooler: no settings of the session, no named statements. */
+  readonly pooled: boolean;
   /** Marks the transaction as belonging to this job. */
   readonly setting: { readonly name: string; readonly value: string };
   /** A transaction in which nothing happens for so long is ended by the server: it must be below the lease. */
@@ -46,24 +48,41 @@ export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
 }
 
-/** To which job the transaction belongs, and what bounds it. */
-function settingsOf({ setting, idleMs, statementMs }: TransactionLimits): [name: string, value: string][] {
-  return [
-    [setting.name, setting.value],
-    ["idle_in_transaction_session_timeout", String(idleMs)],
-    ["statement_timeout", String(statementMs)],
-  ];
-}
+/** What the bounds of a connection were last set to. A pooler's connections are not ours to set. */
+const bounded = new WeakMap<pg.ClientBase, string>();
 
-function beginOf(limits: TransactionLimits): string {
-  return ["begin", ...settingsOf(limits).map(([name, value]) => `set local ${name} = '${value}'`)].join("; ");
+type Setting = [name: string, value: string];
+
+const markedBy = ({ setting }: TransactionLimits): Setting => [setting.name, setting.value];
+
+const boundsOf = ({ idleMs, statementMs }: TransactionLimits): Setting[] => [
+  ["idle_in_transaction_session_timeout", String(idleMs)],
+  ["statement_timeout", String(statementMs)],
+];
+
+const setAll = (command: string, settings: readonly Setting[]) =>
+  settings.map(([name, value]) => `${command} ${name} = '${value}'`).join("; ");
+
+/** Says to which job the transaction belongs, and bounds it. */
+async function begin(client: pg.ClientBase, limits: TransactionLimits): Promise<void> {
+  const bounds = boundsOf(limits);
+  if (limits.pooled) {
+    await client.query(`begin; ${setAll("set local", [markedBy(limits), ...bounds])}`);
+    return;
+  }
+  const text = setAll("set", bounds);
+  const isBounded = bounded.get(client) === text;
+  bounded.set(client, text);
+  const marked = `begin; ${setAll("set local", [markedBy(limits)])}`;
+  // not in one text: a transaction that is rolled back would take the bounds with it
+  await Promise.all(isBounded ? [client.query(marked)] : [client.query(text), client.query(marked)]);
 }
 
 /** The same for a transaction that somebody else has begun: one statement with a row, which must be the first. */
 export function markOf(limits: TransactionLimits): string {
-  const set = ([name, value]: [string, string], index: number) =>
+  const set = ([name, value]: Setting, index: number) =>
     `set_config('${name}', '${value}', true) as set_${index}`;
-  return `select ${settingsOf(limits).map(set).join(", ")}`;
+  return `select ${[markedBy(limits), ...boundsOf(limits)].map(set).join(", ")}`;
 }
 
 /** All that `discard all` does, but for prepared statements: `pg` believes that those which it has named are there. */
@@ -92,7 +111,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     client.on("error", blame.noteLoss);
     // not waited for: what the handler sends goes out with it, and fails where this does
     sendTogether(client);
-    void client.query(beginOf(limits)).catch(blame.note);
+    void begin(client, limits).catch(blame.note);
     return client;
   }
 
@@ -130,7 +149,10 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     try {
       await end(client);
       // what the handler set for the session, or locked, is nobody else's
-      if (leaves) await client.query(TIDY).catch(() => (broken = true));
+      if (leaves) {
+        bounded.delete(client);
+        await client.query(TIDY).catch(() => (broken = true));
+      }
       return true;
     } catch (error) {
       broken = true;
@@ -164,7 +186,8 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
             "The handler ended before a transaction that it opened inside its own.",
           );
         }
-        const ended = await finish("it was committed", (client) => commit(client, last));
+        const statements = limits.pooled ? last.map(({ text, values }) => ({ text, values })) : last;
+        const ended = await finish("it was committed", (client) => commit(client, statements));
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {
@@ -193,9 +216,9 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
  * The last statements and COMMIT go out together. One that fails, as a completion does whose lease was lost, makes the server
  * roll back, so nothing has to be waited for in between.
  */
-async function commit(client: pg.PoolClient, last: readonly Statement[]): Promise<void> {
+async function commit(client: pg.PoolClient, last: readonly pg.QueryConfig[]): Promise<void> {
   sendTogether(client);
-  const sent = last.map(({ text, values }) => client.query(text, values));
+  const sent = last.map((statement) => client.query(statement));
   crashPoint("work.before_commit");
   const [committed, ...settled] = await Promise.allSettled([client.query("commit"), ...sent]);
   const failed = settled.find((answer) => answer.status === "rejected");

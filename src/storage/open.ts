@@ -21,6 +21,8 @@ export interface Store {
   readonly url: string;
   /** Where sessions connect to that must not go through a transaction pooler. */
   readonly sessionUrl: string;
+  /** True where the URL leads through a transaction pooler. */
+  readonly pooled: boolean;
   /** What seals and opens bodies. */
   readonly keyring: Keyring;
   close(): Promise<void>;
@@ -47,7 +49,8 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     await embedded?.stop();
   };
   try {
-    requireDurable(await readServerFacts(pool), settings.allowUnsafeDurability);
+    const facts = await readServerFacts(pool);
+    requireDurable(facts, settings.allowUnsafeDurability);
     if (embedded || settings.migrate) await migrateStore(settings.directUrl ?? url, tell);
     requireSchema(await readSchema(pool), await readMigrations());
     // a user who may not make tables still receives: the default partition takes what has no month
@@ -56,7 +59,8 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     );
     const keyring = createKeyring(settings.bodyKeys, tell);
     await keyring.load(duties);
-    return { pool, duties, rounds, url, sessionUrl: settings.directUrl ?? url, keyring, close };
+    const sessionUrl = settings.directUrl ?? url;
+    return { pool, duties, rounds, url, sessionUrl, pooled: facts.pooled, keyring, close };
   } catch (error) {
     await close();
     throw explain(error);

@@ -54,6 +54,8 @@ const LEASE_LOST = "UK001";
 
 /** A statement whose values are ready to be sent. */
 export interface Statement {
+  /** By which a connection knows it once it has planned it. */
+  readonly name: string;
   readonly text: string;
   readonly values: (string | number | null)[];
 }
@@ -70,6 +72,7 @@ export function completionOf(job: Job, { trail, attempt, within }: Done): Statem
   const links = [...trail.links].map(([kind, ref]) => ({ kind, ref }));
   const audits = trail.audits.map(({ dedupeKey, ...entry }) => ({ ...entry, dedupe_key: dedupeKey }));
   return {
+    name: "ukemi settle",
     text: DONE,
     values: [
       job.id,

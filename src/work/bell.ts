@@ -1,5 +1,4 @@
 // A bell: wakes whoever waits. One that rings while nobody waits is heard by the next who comes.
-import { sleep } from "../clock.ts";
 
 export interface Bell {
   ring(): void;
@@ -9,16 +8,23 @@ export interface Bell {
 
 export function createBell(): Bell {
   let rung = false;
-  let waiter = new AbortController();
+  let wake = () => {};
   return {
     ring() {
       rung = true;
-      waiter.abort();
+      wake();
     },
     async wait(ms) {
-      if (!rung) await sleep(ms, waiter.signal);
+      if (!rung) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+      }
       rung = false;
-      waiter = new AbortController();
     },
   };
 }

@@ -56,6 +56,8 @@ export interface ExecuteOptions {
   readonly returns: Returns;
   readonly timeLimitMs: number;
   readonly idleMs: number;
+  /** True where handlers' connections go through a transaction pooler. */
+  readonly pooled: boolean;
 }
 
 /** How long a commit may take before its connection is cut. */
@@ -161,8 +163,9 @@ async function isConnectionLost(run: RunSql, error: unknown): Promise<boolean> {
   );
 }
 
-function limitsOf({ job, limitMs }: HandlerRun, { idleMs }: ExecuteOptions): TransactionLimits {
+function limitsOf({ job, limitMs }: HandlerRun, { idleMs, pooled }: ExecuteOptions): TransactionLimits {
   return {
+    pooled,
     setting: { name: JOB_SETTING, value: jobSetting(job) },
     idleMs,
     statementMs: limitMs + 1000,

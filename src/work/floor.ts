@@ -43,7 +43,7 @@ export interface Floor {
   /** The names of the handlers whose jobs go to this queue. */
   handlersOf(queue: string): string[];
   /** Asks for jobs. Never rejects: a claim whose answer was lost is given back, and none came of it. */
-  claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "afterTenant">): Promise<Claimed>;
+  claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "behind" | "afterTenant">): Promise<Claimed>;
   /** Runs a job in a slot that was taken for it, and frees the slot. Never rejects. */
   run(job: Job, askedAt: number): Promise<void>;
   /** Gives back whatever was claimed under the token and not started: the answer was lost, or it came too late. */

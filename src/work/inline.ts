@@ -112,6 +112,7 @@ function offerFor(inline: readonly Handler[], options: InlineOptions): SlotOffer
 async function open({ pool, offer, timeLimitMs }: Visit): Promise<OpenableTransaction> {
   const limitMs = Math.max(timeLimitMs, offer.lockTimeoutMs ?? 0) + 1000;
   return createHandlerTransaction(await pool(), {
+    pooled: true, // or may be: bounds are set anew for each visit
     setting: { name: JOB_SETTING, value: offer.token },
     idleMs: limitMs,
     statementMs: limitMs,

@@ -1,4 +1,6 @@
 // Serving one queue: whenever it has free slots and there may be work, jobs are claimed and started.
+import { steadyMs } from "../clock.ts";
+import type { Job } from "../storage/claim.ts";
 import { createBell } from "./bell.ts";
 import type { Floor } from "./floor.ts";
 
@@ -13,6 +15,9 @@ export interface QueueServer {
   offered(): number;
 }
 
+/** Without news, claims go on behind the last one for so long: what became ready before it is not overtaken for longer. */
+const BEHIND_MS = 100;
+
 /** A claim costs much, and one more job in it little: slots that become free are gathered, for no longer than this. */
 const GATHER_MS = 5;
 
@@ -21,6 +26,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
   let claiming = false; // what is inserted as claimed now could overtake what the claim finds
   let exhausted = false; // the last claim found less than it asked for, and there was no news since
 
+  let hasNews = true; // since the last claim
   let gathering: NodeJS.Timeout | undefined;
 
   function gathered(): void {
@@ -31,6 +37,8 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
   async function serve(over: AbortSignal): Promise<void> {
     const { slots, claim, run, giveBackClaim } = floor();
     let afterTenant = "";
+    let behind: string | undefined;
+    let begunAt = 0; // when a claim last began at the beginning
     const onOver = () => bell.ring();
     over.addEventListener("abort", onOver);
     while (!over.aborted) {
@@ -39,8 +47,12 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         exhausted = true; // unless news comes while we ask
         claiming = true;
         slots.take(queue, most);
-        const { jobs, askedAt } = await claim({ queue, most, alone: false, afterTenant });
+        if (hasNews || steadyMs() - begunAt > BEHIND_MS) behind = undefined;
+        if (behind === undefined) begunAt = steadyMs();
+        hasNews = false;
+        const { jobs, askedAt } = await claim({ queue, most, alone: false, behind, afterTenant });
         claiming = false;
+        behind = jobs.length === most ? endOfOneKind(jobs) : undefined;
         afterTenant = jobs.length > 0 ? (jobs.at(-1)!.tenant ?? "") : afterTenant;
         if (jobs.length === most) exhausted = false;
         slots.release(queue, over.aborted ? most : most - jobs.length);
@@ -57,6 +69,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     serve,
     wake() {
       exhausted = false;
+      hasNews = true;
       bell.ring();
     },
     slotFreed() {
@@ -66,4 +79,13 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     },
     offered: () => (claiming ? 0 : floor().slots.free(queue)),
   };
+}
+
+/** The last of jobs that are all of one handler and tenant: others would have had their share, so there are none. */
+function endOfOneKind(jobs: readonly Job[]): string | undefined {
+  const last = jobs.at(-1)!;
+  const isOneKind =
+    jobs.length > 1 &&
+    jobs.every(({ handler, tenant }) => handler === last.handler && tenant === last.tenant);
+  return isOneKind ? last.id : undefined;
 }

@@ -115,12 +115,13 @@ export function createWork(options: WorkOptions): Work {
     }
     registry.close();
     await register();
-    const { url, sessionUrl, keyring } = await keeper.open();
+    const { url, sessionUrl, pooled, keyring } = await keeper.open();
     const concurrency = concurrencyOf(options);
     worker = createWorker({
       ...settings,
       url,
       directUrl: sessionUrl,
+      pooled,
       handlers: registry.handlers,
       keyring,
       concurrency,

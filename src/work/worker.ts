@@ -29,6 +29,8 @@ export interface WorkerOptions {
   readonly url: string;
   /** Where the session goes that must not pass through a transaction pooler. */
   readonly directUrl: string;
+  /** True where the first leads through a transaction pooler. */
+  readonly pooled: boolean;
   readonly handlers: ReadonlyMap<string, Handler>;
   /** What opens sealed bodies. */
   readonly keyring: Keyring;
