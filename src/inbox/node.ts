@@ -87,7 +87,10 @@ function readBody(request: IncomingMessage, { bytesMax, admit }: ReadLimits): Pr
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const gone = () => reject(new CallerGone());
+    const gone = () => {
+      // every request closes after its end: an error made for nobody would cost as much as the signature
+      if (!request.readableEnded) reject(new CallerGone());
+    };
     if (request.destroyed) return gone();
     function take(chunk: Buffer): void {
       bytes += chunk.length;
