@@ -3,33 +3,49 @@ import pino, { type Logger as PinoLogger } from "pino";
 import type { Receipt } from "../inbox/receipt.ts";
 import { maskAddress } from "../network.ts";
 import type { Report } from "../work/execute.ts";
+import { standardOutput } from "./standard-output.ts";
 
 export type Logger = PinoLogger;
 
 /** The net below our own care: whatever carries such a name is never written. */
-const REDACT = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"].flatMap(
-  (name) => [name, `*.${name}`],
-);
+const SECRETS = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"];
+const INSIDE = SECRETS.map((name) => `*.${name}`);
+const CENSOR = "[redacted]";
+
+/**
+ * Each of our loggers again, for the wide lines: their fields are texts and numbers, and to look inside every one of them
+ * for secrets costs more than the rest of the line.
+ */
+const flatLoggers = new WeakMap<Logger, Logger>();
 
 /** Makes a logger that writes JSON lines to standard output, or to the given stream. */
 export function createLogger(level: string, stream?: { write(line: string): void }): Logger {
-  return pino(
+  const logger = pino(
     {
       level,
       base: { app: "ukemi" },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: REDACT, censor: "[redacted]" },
+      redact: { paths: [...SECRETS, ...INSIDE], censor: CENSOR },
     },
-    stream ?? pino.destination({ dest: 1, sync: false, minLength: 0 }),
+    stream ?? standardOutput(),
   );
+  flatLoggers.set(logger, logger.child({}, { redact: { paths: SECRETS, censor: CENSOR } }));
+  return logger;
 }
+
+/** The logger for wide lines. Somebody else's keeps its own rules. */
+function forWideLines(logger: Logger): Logger {
+  return flatLoggers.get(logger) ?? logger;
+}
+
+type WideLine = Readonly<Record<string, string | number | undefined>>;
 
 /** Writes the one wide line of a delivery: what was refused is a warning, what we could not do is an error. */
 export function logReceipt(logger: Logger, receipt: Receipt): void {
   const level = levelOf(receipt);
   if (!logger.isLevelEnabled(level)) return;
-  logger[level](
+  forWideLines(logger)[level](
     {
       request_id: receipt.requestId,
       source: receipt.source,
@@ -45,7 +61,7 @@ export function logReceipt(logger: Logger, receipt: Receipt): void {
       reason: receipt.reason,
       diagnosis: receipt.diagnosis,
       address: receipt.address === undefined ? undefined : maskAddress(receipt.address),
-    },
+    } satisfies WideLine,
     "webhook",
   );
 }
@@ -57,7 +73,7 @@ export function logTry(
 ): void {
   const level = TRY_LEVELS[outcome];
   if (!logger.isLevelEnabled(level)) return;
-  logger[level](
+  forWideLines(logger)[level](
     {
       job: job.id,
       handler: job.handler,
@@ -77,7 +93,7 @@ export function logTry(
       death,
       error_class: error?.class,
       error_message: error?.message,
-    },
+    } satisfies WideLine,
     "job",
   );
 }
