@@ -59,6 +59,17 @@ test("writes one wide line for a delivery, without the fields that it has not", 
   ]);
 });
 
+test("writes a wide line exactly as any other line with these fields", () => {
+  const { stream, lines } = gathered();
+  const logger = createLogger("info", stream);
+  logReceipt(logger, { ...RECEIPT, commitMs: NaN, diagnosis: 'a "text"\n\u2028\ud800', tenant: "日本" });
+  const [{ time, level, app, msg, ...fields } = {}] = lines();
+  logger.info(fields, msg as string);
+  expect(lines()[1]).toEqual({ time: expect.any(String) as string, level, app, msg, ...fields });
+  expect(Object.keys(lines()[1]!)).toEqual(Object.keys(lines()[0]!));
+  expect([time, level, app, msg]).toEqual([expect.any(String), "info", "ukemi", "webhook"]);
+});
+
 test("follows the level, also where it is changed later", () => {
   const { stream, lines } = gathered();
   const logger = createLogger("warn", stream);

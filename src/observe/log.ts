@@ -8,44 +8,71 @@ import { standardOutput } from "./standard-output.ts";
 export type Logger = PinoLogger;
 
 /** The net below our own care: whatever carries such a name is never written. */
-const SECRETS = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"];
-const INSIDE = SECRETS.map((name) => `*.${name}`);
-const CENSOR = "[redacted]";
+const REDACT = ["authorization", "cookie", "password", "secret", "secrets", "token", "signature"].flatMap(
+  (name) => [name, `*.${name}`],
+);
 
-/**
- * Each of our loggers again, for the wide lines: their fields are texts and numbers, and to look inside every one of them
- * for secrets costs more than the rest of the line.
- */
-const flatLoggers = new WeakMap<Logger, Logger>();
+const BASE = { app: "ukemi" };
+
+/** Where our own loggers write. */
+const outputs = new WeakMap<Logger, Output>();
+
+interface Output {
+  write(line: string): void;
+}
 
 /** Makes a logger that writes JSON lines to standard output, or to the given stream. */
-export function createLogger(level: string, stream?: { write(line: string): void }): Logger {
+export function createLogger(level: string, stream?: Output): Logger {
+  const output = stream ?? standardOutput();
   const logger = pino(
     {
       level,
-      base: { app: "ukemi" },
-      timestamp: pino.stdTimeFunctions.isoTime,
+      base: BASE,
+      timestamp: () => `,"time":"${isoNow()}"`,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: [...SECRETS, ...INSIDE], censor: CENSOR },
+      redact: { paths: REDACT, censor: "[redacted]" },
     },
-    stream ?? standardOutput(),
+    output,
   );
-  flatLoggers.set(logger, logger.child({}, { redact: { paths: SECRETS, censor: CENSOR } }));
+  outputs.set(logger, output);
   return logger;
 }
 
-/** The logger for wide lines. Somebody else's keeps its own rules. */
-function forWideLines(logger: Logger): Logger {
-  return flatLoggers.get(logger) ?? logger;
+/** The fields of a wide line: names that are ours, texts and numbers. */
+type WideLine = Readonly<Record<string, string | number | undefined>>;
+
+/**
+ * Writes a wide line as the logger would. To look for secrets inside every text and number costs more than all the rest of
+ * the line: where the logger is ours, it is written without. Somebody else's keeps its own rules.
+ */
+function writeWideLine(logger: Logger, level: Level, fields: WideLine, msg: string): void {
+  const output = outputs.get(logger);
+  if (!output) return logger[level](fields, msg);
+  output.write(`${JSON.stringify({ level, time: isoNow(), ...BASE, ...fields, msg })}\n`);
 }
 
-type WideLine = Readonly<Record<string, string | number | undefined>>;
+type Level = "debug" | "info" | "warn" | "error";
+
+let shownMs = 0;
+let shown = "";
+
+/** Lines come in groups: most are said in the same millisecond as the one before. */
+function isoNow(): string {
+  const ms = Date.now();
+  if (ms !== shownMs) {
+    shownMs = ms;
+    shown = new Date(ms).toISOString();
+  }
+  return shown;
+}
 
 /** Writes the one wide line of a delivery: what was refused is a warning, what we could not do is an error. */
 export function logReceipt(logger: Logger, receipt: Receipt): void {
   const level = levelOf(receipt);
   if (!logger.isLevelEnabled(level)) return;
-  forWideLines(logger)[level](
+  writeWideLine(
+    logger,
+    level,
     {
       request_id: receipt.requestId,
       source: receipt.source,
@@ -61,7 +88,7 @@ export function logReceipt(logger: Logger, receipt: Receipt): void {
       reason: receipt.reason,
       diagnosis: receipt.diagnosis,
       address: receipt.address === undefined ? undefined : maskAddress(receipt.address),
-    } satisfies WideLine,
+    },
     "webhook",
   );
 }
@@ -73,7 +100,9 @@ export function logTry(
 ): void {
   const level = TRY_LEVELS[outcome];
   if (!logger.isLevelEnabled(level)) return;
-  forWideLines(logger)[level](
+  writeWideLine(
+    logger,
+    level,
     {
       job: job.id,
       handler: job.handler,
@@ -93,7 +122,7 @@ export function logTry(
       death,
       error_class: error?.class,
       error_message: error?.message,
-    } satisfies WideLine,
+    },
     "job",
   );
 }
@@ -108,7 +137,7 @@ const TRY_LEVELS = {
   lost: "warn",
 } as const satisfies Record<Report["outcome"], string>;
 
-function levelOf({ result, isNews }: Receipt): "debug" | "info" | "warn" | "error" {
+function levelOf({ result, isNews }: Receipt): Level {
   if (isNews === false) return "debug";
   if (result === "error") return "error";
   return result.startsWith("rejected") ? "warn" : "info";

@@ -1,9 +1,9 @@
-import { setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { expect, test, vi } from "vitest";
 import { standardOutput } from "./standard-output.ts";
 
-test("writes the lines of one turn together, and what is left at the end of the process", async () => {
+test("writes lines in groups, and what is left at the end of the process", () => {
+  vi.useFakeTimers();
   const written: string[] = [];
   const destination = { write: (text: string) => written.push(text), flushSync: vi.fn<() => void>() };
   vi.spyOn(pino, "destination").mockReturnValue(
@@ -15,12 +15,13 @@ test("writes the lines of one turn together, and what is left at the end of the 
   output.write("1\n");
   output.write("2\n");
   expect(written).toEqual([]);
-  await setImmediate();
+  vi.runAllTimers();
   expect(written).toEqual(["1\n2\n"]);
   output.write("3\n");
   output.flushSync();
   expect(written).toEqual(["1\n2\n", "3\n"]);
   expect(destination.flushSync).toHaveBeenCalledOnce();
-  await setImmediate();
+  vi.runAllTimers();
   expect(written).toHaveLength(2);
+  vi.useRealTimers();
 });
