@@ -10,7 +10,7 @@ export interface Delivery {
   /** The sender's address; undefined where the face does not know it. */
   readonly address: string | undefined;
   /** Reads the body. Rejects with CallerGone where there is nobody left to answer. */
-  readBody(limits: ReadLimits): Promise<ReadBody>;
+  readBody(limits: ReadLimits): Promise<ReadBody> | ReadBody;
 }
 
 /** How much may be read. */

@@ -1,5 +1,5 @@
 // The event to store, put together from a delivery that was verified and identified.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Identity } from "../sources/source.ts";
 import type { NewEvent } from "../storage/events.ts";
 import { uuidv7 } from "../storage/ids.ts";
@@ -39,7 +39,7 @@ export function newEvent({
     requestId: receipt.requestId,
     traceparent: traceparentOf(delivery.headers),
     body,
-    bodySha256: createHash("sha256").update(body).digest(),
+    bodySha256: hash("sha256", body, "buffer"),
     headers: keptHeaders(delivery.headers),
     refs: identity.refs,
     skip: identity.skip ?? null,

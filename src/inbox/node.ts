@@ -39,7 +39,7 @@ export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceive
         method: request.method!,
         headers: request.headers,
         address: parts.address(request),
-        readBody: async (limits) =>
+        readBody: (limits) =>
           wasRead(request) ? bytesReadBefore(request, limits) : readBody(request, limits),
       });
       crashPoint("server.before_answer");
@@ -53,7 +53,9 @@ export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceive
 }
 
 function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
-  response.writeHead(answer.status, { ...answer.headers, ...lengthOf(answer) });
+  // a 204 must not carry a length
+  if (answer.status !== 204) response.setHeader("content-length", Buffer.byteLength(answer.body));
+  response.writeHead(answer.status, answer.headers);
   response.end(answer.body, () => crashPoint("server.after_answer"));
   if (request.complete) return;
   // The rest of the body is read and thrown away, so that the caller sees the answer instead of a reset; but not for long.
@@ -61,11 +63,6 @@ function send(request: IncomingMessage, response: ServerResponse, answer: Answer
   const { socket } = request;
   const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   request.once("end", () => clearTimeout(timer));
-}
-
-/** A 204 must not carry a length. */
-function lengthOf(answer: Answer): Record<string, number> {
-  return answer.status === 204 ? {} : { "content-length": Buffer.byteLength(answer.body) };
 }
 
 /** Whether a body parser came before us: its "end" will not come again, and waiting for it would hang. */
@@ -87,7 +84,10 @@ function readBody(request: IncomingMessage, { bytesMax, admit }: ReadLimits): Pr
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const gone = () => reject(new CallerGone());
+    const gone = () => {
+      // every request closes after its end: an error made for nobody would cost as much as the signature
+      if (!request.readableEnded) reject(new CallerGone());
+    };
     if (request.destroyed) return gone();
     function take(chunk: Buffer): void {
       bytes += chunk.length;

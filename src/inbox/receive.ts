@@ -37,7 +37,8 @@ export interface ReceiveOptions {
 export type Receive = (delivery: Delivery) => Promise<Answer>;
 
 /** One delivery on its way through. */
-interface Visit extends ReceiveOptions {
+interface Visit {
+  readonly inbox: ReceiveOptions;
   readonly delivery: Delivery;
   readonly receipt: Receipt;
   /** Counts bytes of the body against the budget, until the visit is over. */
@@ -51,39 +52,47 @@ const BLOCKED_BYTES_MAX = 64 * 1024;
 const SHOWN_NAME_MAX = 80;
 
 /** Makes the function that receives deliveries. */
-export function createReceive(options: ReceiveOptions): Receive {
+export function createReceive(inbox: ReceiveOptions): Receive {
   return async function receive(delivery) {
     const startedAt = steadyMs();
-    const receipt: Receipt = {
-      requestId: requestIdOf(delivery.headers),
-      source: delivery.source,
-      result: "error",
-      status: 0,
-      durationMs: 0,
-      ...(delivery.address === undefined ? {} : { address: delivery.address }),
-    };
+    const receipt = newReceipt(delivery);
     let bytes = 0;
     const admitBytes = (more: number) => {
-      const admitted = options.budget.take(more);
+      const admitted = inbox.budget.take(more);
       if (admitted) bytes += more;
       return admitted;
     };
-    const visit = { ...options, delivery, receipt, admitBytes };
+    const visit: Visit = { inbox, delivery, receipt, admitBytes };
+    let answer: Answer;
     try {
-      const answer = await takeIn(visit).catch((error: unknown) => failed(visit, error));
-      receipt.status = answer.status;
-      receipt.durationMs = steadyMs() - startedAt;
-      options.onReceipt(receipt);
-      return answer;
+      answer = await takeIn(visit);
+    } catch (error) {
+      answer = failed(visit, error);
     } finally {
-      options.budget.release(bytes);
+      inbox.budget.release(bytes);
     }
+    receipt.status = answer.status;
+    receipt.durationMs = steadyMs() - startedAt;
+    inbox.onReceipt(receipt);
+    return answer;
   };
 }
 
+function newReceipt({ headers, source, address }: Delivery): Receipt {
+  const receipt: Receipt = {
+    requestId: requestIdOf(headers),
+    source,
+    result: "error",
+    status: 0,
+    durationMs: 0,
+  };
+  if (address !== undefined) receipt.address = address;
+  return receipt;
+}
+
 async function takeIn(visit: Visit): Promise<Answer> {
-  const { delivery, receipt } = visit;
-  const open = visit.sources.get(delivery.source);
+  const { inbox, delivery, receipt } = visit;
+  const open = inbox.sources.get(delivery.source);
   if (!open) {
     receipt.source = "unknown"; // the name is the caller's choice: it must not become a label
     receipt.diagnosis = `there is no source named ${JSON.stringify(delivery.source.slice(0, SHOWN_NAME_MAX))}`;
@@ -92,8 +101,8 @@ async function takeIn(visit: Visit): Promise<Answer> {
   const turnedAway = admit(visit, open);
   if (turnedAway) return turnedAway;
 
-  const block = delivery.address === undefined ? undefined : visit.limiter.blocked(delivery.address);
-  const bytesMax = block ? Math.min(BLOCKED_BYTES_MAX, visit.bodyBytesMax) : visit.bodyBytesMax;
+  const block = delivery.address === undefined ? undefined : inbox.limiter.blocked(delivery.address);
+  const bytesMax = block ? Math.min(BLOCKED_BYTES_MAX, inbox.bodyBytesMax) : inbox.bodyBytesMax;
   const body = await delivery.readBody({ bytesMax, admit: visit.admitBytes });
   if (body === "too large") {
     return block ? tooMany(visit, block) : turnAway(visit, "payload_too_large", "rejected_size");
@@ -105,9 +114,9 @@ async function takeIn(visit: Visit): Promise<Answer> {
 
   const request = { headers: delivery.headers, body };
   const { source } = open;
-  const verified = askSource(() => source.verify(request, visit.now(), { diagnose: !block }), isVerified);
+  const verified = askSource(() => source.verify(request, inbox.now(), { diagnose: !block }), isVerified);
   if (verified.refused) return block ? tooMany(visit, block) : refuse(visit, verified, body);
-  if (delivery.address !== undefined) visit.limiter.verified(delivery.address);
+  if (delivery.address !== undefined) inbox.limiter.verified(delivery.address);
   const identity = askSource(() => source.identify(request), isStorable);
   if (identity.refused) return refuse(visit, identity, body);
 
@@ -115,7 +124,7 @@ async function takeIn(visit: Visit): Promise<Answer> {
   const { secretFingerprint } = verified;
   const stored = await store(
     visit,
-    newEvent({ delivery, body, identity, secretFingerprint, receipt, nowMs: visit.now() }),
+    newEvent({ delivery, body, identity, secretFingerprint, receipt, nowMs: inbox.now() }),
   );
   receipt.commitMs = steadyMs() - readAt;
   receipt.messageId = stored.id;
@@ -145,7 +154,7 @@ function admit(visit: Visit, { addresses }: OpenSource): Answer | undefined {
   if (addresses && !addresses.allows(delivery.address ?? "")) {
     return turnAway(visit, "address_not_allowed", "rejected_address");
   }
-  if (Number(headerText(delivery.headers, "content-length") ?? 0) > visit.bodyBytesMax) {
+  if (Number(headerText(delivery.headers, "content-length") ?? 0) > visit.inbox.bodyBytesMax) {
     return turnAway(visit, "payload_too_large", "rejected_size");
   }
   const encoding = headerText(delivery.headers, "content-encoding");
@@ -167,30 +176,30 @@ const READ_BEFORE: Refusal = {
 
 /** A request that does not belong here, whoever sent it. */
 function turnAway(
-  { delivery, receipt, limiter }: Visit,
+  { inbox, delivery, receipt }: Visit,
   code: ErrorCode,
   result: ReceiptResult,
   headers: Readonly<Record<string, string>> = {},
 ): Answer {
   receipt.result = result;
   receipt.reason = code;
-  if (delivery.address !== undefined) limiter.refused(delivery.address);
+  if (delivery.address !== undefined) inbox.limiter.refused(delivery.address);
   return problem(code, receipt.requestId, { headers });
 }
 
 /** A request that is not what it claims to be: the caller learns nothing but 400, the operator everything. */
 function refuse(visit: Visit, refusal: Refusal, body: Buffer = Buffer.alloc(0)): Answer {
-  const { delivery, receipt } = visit;
+  const { inbox, delivery, receipt } = visit;
   receipt.result = REFUSALS[refusal.refused].result;
-  if (delivery.address !== undefined) visit.limiter.refused(delivery.address);
+  if (delivery.address !== undefined) inbox.limiter.refused(delivery.address);
   keepAside(visit, refusal, body);
   return problem("invalid_webhook", receipt.requestId);
 }
 
-function keepAside({ delivery, receipt, quarantine }: Visit, refusal: Refusal, body: Buffer): void {
+function keepAside({ inbox, delivery, receipt }: Visit, refusal: Refusal, body: Buffer): void {
   receipt.reason = refusal.refused;
   receipt.diagnosis = refusal.diagnosis;
-  quarantine.keep({
+  inbox.quarantine.keep({
     source: delivery.source,
     reason: refusal.refused,
     diagnosis: refusal.diagnosis,
@@ -205,7 +214,7 @@ function keepAside({ delivery, receipt, quarantine }: Visit, refusal: Refusal, b
 /** An honest event that the database itself refuses is kept aside with the reason, so that nothing is lost silently. */
 async function store(visit: Visit, event: NewEvent): Promise<StoredEvent> {
   try {
-    return await visit.store(event);
+    return await visit.inbox.store(event);
   } catch (error) {
     if (error instanceof UkemiError) throw error;
     const diagnosis = `the database refused the event: ${describeFault(error)}`;

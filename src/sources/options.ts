@@ -1,4 +1,5 @@
 // Checking a source's options at construction: a source that could never verify, or verifies anything, must not start.
+import { createSecretKey } from "node:crypto";
 import { UkemiError } from "../errors.ts";
 import { fingerprint } from "./signature.ts";
 import type { Secret } from "./signature.ts";
@@ -26,7 +27,7 @@ export function readSecrets(source: string, secrets: readonly string[], readKey:
     }
     const key = readKey(text);
     if (!Buffer.isBuffer(key)) throw invalidOption(source, `${name} ${key.wrong}`);
-    return { key, fingerprint: fingerprint(text) };
+    return { key: createSecretKey(key), fingerprint: fingerprint(text) };
   });
 }
 

@@ -32,9 +32,13 @@ export function isIdentifier(value: unknown): value is string {
     typeof value === "string" &&
     value !== "" &&
     value.length <= identifierBytesMax &&
-    Buffer.byteLength(value) <= identifierBytesMax &&
-    !/[\p{Cc}\p{Cs}]/u.test(value)
+    // nearly every id is plain ASCII, and needs no second look
+    (/^[ -~]+$/.test(value) || isProperText(value))
   );
+}
+
+function isProperText(value: string): boolean {
+  return Buffer.byteLength(value) <= identifierBytesMax && !/[\p{Cc}\p{Cs}]/u.test(value);
 }
 
 /** Own properties along a dotted path such as `data.organiser.id`; what is inherited (`constructor`) is not content. */

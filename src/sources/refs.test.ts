@@ -1,10 +1,15 @@
 import { expect, test } from "vitest";
 import { sampleEvent } from "../testing/sample-events.ts";
 import { sampleIds } from "../testing/sale.ts";
-import { kindOfStripeId, stripeRefs } from "./refs.ts";
+import { addStripeRefs, createRefList, kindOfStripeId } from "./refs.ts";
 import { stripe } from "./stripe.ts";
 
 const ids = sampleIds();
+const stripeRefs = (object: unknown) => {
+  const refs = createRefList();
+  addStripeRefs(refs, object);
+  return refs.list;
+};
 const refsOf = (type: string, metadata = {}) => {
   const source = stripe({ secrets: ["whsec_x"], refs: { metadata: ["order_id"] } });
   const identity = source.identify({ headers: {}, body: Buffer.from(sampleEvent(type, { ids, metadata })) });

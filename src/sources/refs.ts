@@ -31,9 +31,8 @@ export function kindOfStripeId(id: string): string | undefined {
   return prefix === undefined || id.includes("_secret_") ? undefined : kindByPrefix[prefix];
 }
 
-/** Collects the Stripe ids in an object, nearest first, each once; metadata is left out, since anyone may write it. */
-export function stripeRefs(root: unknown): readonly Ref[] {
-  const refs = createRefList();
+/** Adds the Stripe ids in an object, nearest first, each once; metadata is left out, since anyone may write it. */
+export function addStripeRefs(refs: RefList, root: unknown): void {
   // A queue instead of recursion: 200,000 levels of JSON are legal and would overflow the stack.
   const queue: { field: string; container: object; depth: number }[] = [];
   let values = 0;
@@ -46,38 +45,41 @@ export function stripeRefs(root: unknown): readonly Ref[] {
       queue.push({ field, container: value, depth });
     }
   };
+  const enough = () => refs.full() || values >= limits.values;
   see("", root, 0);
-  for (let next = 0; next < queue.length; next++) {
-    const { field, container, depth } = queue[next]!;
-    for (const [key, value] of members(field, container)) {
-      if (refs.full() || values >= limits.values) return refs.list;
-      if (key !== "metadata") see(key, value, depth + 1);
+  for (const { field, container, depth } of queue) {
+    if (Array.isArray(container)) {
+      for (const element of container) {
+        if (enough()) return;
+        see(field, element, depth + 1); // an element of a list stands in the list's own field
+      }
+    } else {
+      for (const key of Object.keys(container)) {
+        if (enough()) return;
+        if (key !== "metadata") see(key, (container as JsonObject)[key], depth + 1);
+      }
     }
   }
-  return refs.list;
-}
-
-/** An object's fields with their values. An element of a list stands in the list's own field. */
-function* members(field: string, container: object): Generator<readonly [string, unknown]> {
-  if (Array.isArray(container)) for (const element of container) yield [field, element];
-  else for (const key of Object.keys(container)) yield [key, (container as JsonObject)[key]];
 }
 
 /** A list of refs without repetition that takes only proper ids and stops when it is full. */
-export function createRefList() {
+export interface RefList {
+  readonly list: readonly Ref[];
+  full(): boolean;
+  /** Adds the id; what is no identifier is passed over. */
+  add(kind: unknown, id: unknown): void;
+}
+
+/** Makes an empty list. */
+export function createRefList(): RefList {
   const list: Ref[] = [];
-  const known = new Set<string>();
   const full = () => list.length >= limits.refs;
   return {
-    list: list as readonly Ref[],
+    list,
     full,
-    /** Adds the id; what is no identifier is passed over. */
-    add(kind: unknown, id: unknown): void {
+    add(kind, id) {
       if (full() || !isIdentifier(kind) || !isIdentifier(id)) return;
-      const key = `${kind}\n${id}`;
-      if (known.has(key)) return;
-      known.add(key);
-      list.push({ kind, id });
+      if (!list.some((ref) => ref.id === id && ref.kind === kind)) list.push({ kind, id });
     },
   };
 }

@@ -1,11 +1,12 @@
 // Judging a signature: every driver reads its own headers into a claim, and the claim is judged here.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, timingSafeEqual, type KeyObject } from "node:crypto";
 import { bodyAsSent } from "./altered.ts";
 import type { HeaderMap, Refusal, RefusalReason, Verified } from "./source.ts";
 
 /** A signing secret, ready for use. */
 export interface Secret {
-  readonly key: Buffer;
+  /** Made once: node:crypto would turn a Buffer into a key again for every request, which costs more than the digest. */
+  readonly key: KeyObject;
   readonly fingerprint: string;
 }
 
@@ -16,7 +17,7 @@ export interface Claim {
   /** When it was signed, in seconds since 1970; absent where the sender signs no time. */
   readonly signedAtSeconds?: number;
   /** The digest that a holder of the key would have made of the body. */
-  digest(key: Buffer, body: Buffer): Buffer;
+  digest(key: KeyObject, body: Buffer): Buffer;
 }
 
 /** What a claim is judged against. */

@@ -2,7 +2,7 @@
 import { invalidOption } from "./options.ts";
 import { isIdentifier, isObject, readDate, readJsonObject } from "./payload.ts";
 import type { JsonObject } from "./payload.ts";
-import { createRefList, kindOfStripeId, metadataValue, stripeRefs } from "./refs.ts";
+import { addStripeRefs, createRefList, kindOfStripeId, metadataValue } from "./refs.ts";
 import { refuse } from "./signature.ts";
 import type { Identity, Ref, Refusal } from "./source.ts";
 
@@ -89,7 +89,7 @@ function readRefs(event: JsonObject, object: unknown, metadataKeys: readonly str
   const refs = createRefList();
   // The keys that were asked for come first: a long object must not crowd them out.
   for (const key of metadataKeys) refs.add(key, metadataValue(object, key));
-  for (const ref of stripeRefs(object)) refs.add(ref.kind, ref.id);
+  addStripeRefs(refs, object);
   const related = isObject(event.related_object) ? event.related_object : {};
   if (typeof related.id === "string") refs.add(kindOfStripeId(related.id) ?? related.type, related.id);
   return refs.list;

@@ -59,16 +59,16 @@ function readClaim(headers: HeaderMap): Claim | Refusal {
   // Stripe sends no spaces; where there is one, a proxy or `node:http` has joined two headers into one.
   if (/\s/.test(header)) return malformed("it contains white space, as when it is sent twice");
 
-  const parts = header.split(",");
-  const times = parts.filter((part) => part.startsWith("t=")).map((part) => part.slice(2));
+  const times: string[] = [];
+  const digests: Buffer[] = [];
+  for (const part of header.split(",")) {
+    if (part.startsWith("t=")) times.push(part.slice(2));
+    const digest = part.startsWith("v1=") ? decodeDigest(part.slice(3), "hex", 32) : undefined;
+    if (digest) digests.push(digest);
+  }
   const timeText = times[0] ?? "";
   const signedAtSeconds = readDecimal(timeText);
   if (times.length !== 1 || signedAtSeconds === undefined) return malformed("it has no single valid t=");
-
-  const digests = parts
-    .filter((part) => part.startsWith("v1="))
-    .map((part) => decodeDigest(part.slice(3), "hex", 32))
-    .filter((digest) => digest !== undefined);
   if (digests.length === 0) return malformed("it has no v1= of 64 lower-case hex digits");
 
   return {

@@ -109,46 +109,52 @@ export async function storeEvents(
   offer?: SlotOffer,
   keyring?: Keyring,
 ): Promise<StoredBatch> {
-  const unique = new Map(batch.toReversed().map((event) => [identityOf(event), event]));
-  const arrived = [...unique].toReversed();
-  const byId = new Map(arrived.map(([, event]) => [event.id, event]));
-  const events = arrived
-    .map(([identity, event], arrival) => ({ identity, arrival, ...event }))
+  const identities = batch.map(identityOf);
+  const unique = new Map<string, NewEvent>();
+  for (const [index, event] of batch.entries()) {
+    if (!unique.has(identities[index]!)) unique.set(identities[index]!, event);
+  }
+  const arrived = [...unique]
+    .map(([identity, event], arrival) => ({ identity, event, arrival }))
     .toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
+  const events = arrived.map(({ event }) => event);
   // sealed in one go: the key is the same for all of them
-  const contents = events.map(({ id, body, headers }): StoredContent =>
-    keyring ? keyring.seal(id, { body, headers }) : { body, headers, keyId: null },
+  const contents = events.map((event): StoredContent =>
+    keyring?.seals
+      ? keyring.seal(event.id, event)
+      : { body: event.body, headers: event.headers, keyId: null },
   );
   const { rows } = await connection.query<StoredRow>({
     ...(connection.pooled ? {} : { name: offer ? "store events for slots" : "store events" }),
     text: offer ? INSERT_OFFERED : INSERT,
     values: [
       ...columns(events, contents),
+      intArray(arrived.map(({ arrival }) => arrival)),
       String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS),
       contents[0]?.keyId ?? null,
       ...(offer ? offerColumns(offer) : []),
     ],
   });
   const row = rows[0]!;
-  const storedIds = new Set(row.stored ?? events.map(({ id }) => id));
-  const missing = row.stored === null ? [] : events.filter((event) => !storedIds.has(event.id));
+  const storedIds = row.stored && new Set(row.stored);
+  const missing = storedIds ? events.filter((event) => !storedIds.has(event.id)) : [];
   const earlier = missing.length === 0 ? NONE : await findStored(connection, missing);
   const revived = earlier.revivable.length === 0 ? [] : await reviveJobs(connection, earlier.revivable);
   const databaseMs = Number(row.now_ms);
   return {
     databaseMs,
-    claimed: (row.claimed ?? []).map((claimed) => toJob(claimed, offer!, byId.get(claimed[3])!, databaseMs)),
+    claimed: row.claimed ? toJobs(row.claimed, offer!, events, databaseMs) : [],
     waiting: [
       ...(row.waiting ?? []).map(([queue, key]) => ({ queue, key })),
       ...revived.flatMap(({ queue, key }) => (key === null ? [] : { queue, key })),
     ],
     revived: revived.reduce((sum, { count }) => sum + count, 0),
     ready: [...new Set([...row.ready, ...revived.map(({ queue }) => queue)])],
-    events: batch.map((event) => {
-      const identity = identityOf(event);
+    events: batch.map((event, index) => {
+      const identity = identities[index]!;
       const id = earlier.ids.get(identity) ?? unique.get(identity)!.id;
       // retention may remove the earlier event between the two statements: then nothing is stored, and nobody is told so
-      if (!earlier.ids.has(identity) && !storedIds.has(id))
+      if (storedIds && !earlier.ids.has(identity) && !storedIds.has(id))
         throw new Error("the event stored earlier has gone: try again");
       return { id, duplicate: id !== event.id };
     }),
@@ -165,6 +171,16 @@ function offerColumns(offer: SlotOffer): unknown[] {
     offer.leaseMs,
     textArray(offer.handlers),
   ];
+}
+
+function toJobs(
+  rows: readonly ClaimedRow[],
+  offer: SlotOffer,
+  events: readonly NewEvent[],
+  databaseMs: number,
+): Job[] {
+  const byId = new Map(events.map((event) => [event.id, event]));
+  return rows.map((row) => toJob(row, offer, byId.get(row[3])!, databaseMs));
 }
 
 /** A job that this process holds from its first moment, with the event it is about, which is still in memory. */
@@ -242,13 +258,11 @@ async function findStored(
 }
 
 function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "eventId">): string {
-  return [event.source, event.account, event.livemode, event.eventId].join("\u0000");
+  return `${event.source}\u0000${event.account}\u0000${event.livemode}\u0000${event.eventId}`;
 }
 
-type Arrived = NewEvent & { readonly arrival: number };
-
-function columns(events: readonly Arrived[], contents: readonly StoredContent[]): Buffer[] {
-  const texts = (read: (event: Arrived) => string | null) => textArray(events.map(read));
+function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Buffer[] {
+  const texts = (read: (event: NewEvent) => string | null) => textArray(events.map(read));
   return [
     uuidArray(events.map((event) => event.id)),
     texts((event) => event.source),
@@ -268,6 +282,5 @@ function columns(events: readonly Arrived[], contents: readonly StoredContent[])
     texts((event) => event.skip),
     texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.kind).join(SEPARATOR))),
     texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.id).join(SEPARATOR))),
-    intArray(events.map((event) => event.arrival)),
   ];
 }
