@@ -19,7 +19,9 @@ await answerDrain({
       database: process.env.DATABASE_URL!,
       logLevel: process.env.BENCH_LOGS === "off" ? "silent" : "info",
       concurrency,
-      ...(process.env.BENCH_CONNECTIONS ? { handlerConnectionsMax: Number(process.env.BENCH_CONNECTIONS) } : {}),
+      ...(process.env.BENCH_CONNECTIONS
+        ? { handlerConnectionsMax: Number(process.env.BENCH_CONNECTIONS) }
+        : {}),
       sources: { stripe: stripe({ secrets: ["whsec_bench_0123456789abcdef0123456789abcdef"] }) },
     });
     ukemi.on("stripe", "payment_intent.succeeded", async ({ event, tx }) => {

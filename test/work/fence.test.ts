@@ -257,6 +257,54 @@ test("does not burn an attempt where the completion of a handler without tx cann
   expect((await untilDrained(pool))[0]).toMatchObject({ state: "done", attempt: 1, recoveries: 0 });
 });
 
+test("statements that a handler has named are there for the next, also after it left settings and locks behind", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 1, concurrency: 1 });
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx }) => {
+      await tx.query({ name: "one", text: "select $1::int as one", values: [1] });
+      await tx.query("set app.tenant = 'somebody'");
+      await tx.query("select pg_advisory_lock(4711)");
+    },
+    FAST,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1", "evt_2", "evt_3"]);
+  const jobs = await untilDrained(pool);
+  expect(jobs.map(({ state, attempt }) => [state, attempt])).toEqual(jobs.map(() => ["done", 1]));
+});
+
+test("a handler's time limit bounds its own statements, and not those of the next on the same connection", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 1, concurrency: 1 });
+  const seen: unknown[] = [];
+  const look = async ({ tx }: { tx: { query(text: string): Promise<{ rows: unknown[] }> } }) => {
+    const { rows } = await tx.query(
+      `select current_setting('statement_timeout') as statement,
+         current_setting('idle_in_transaction_session_timeout') <> '0' as bounded`,
+    );
+    seen.push(rows[0]);
+    if (seen.length === 2) throw new Error("rolled back: the bounds stay");
+  };
+  ukemi.on("stripe", TYPE, look, { ...FAST, timeLimitMs: 2000 });
+  ukemi.on("stripe", "invoice.paid", look, { ...FAST, timeLimitMs: 3000 });
+  await ukemi.work();
+  for (const type of [TYPE, TYPE, "invoice.paid", TYPE]) {
+    await storeElsewhere(url, [`evt_${seen.length}_${type}`], { type });
+    await untilDrained(pool);
+  }
+  const bounded = true;
+  expect(seen).toEqual([
+    { statement: "3s", bounded },
+    { statement: "3s", bounded },
+    { statement: "3s", bounded },
+    { statement: "4s", bounded },
+    { statement: "3s", bounded },
+  ]);
+});
+
 test("leaves nothing of a handler's session to the next: settings, roles, locks", async () => {
   const { url, pool } = await withLedger();
   const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 1, concurrency: 1 });
