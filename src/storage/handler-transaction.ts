@@ -7,7 +7,7 @@ import { classifyFault, isAnswered } from "./faults.ts";
 import { cut, sendTogether, type Pool, type Queryable } from "./postgres.ts";
 import { clientLike, withCallbacks } from "./client-like.ts";
 import { createSavepoints, type Sender } from "./savepoints.ts";
-import { whyNotSettled, type Statement } from "./settle.ts";
+import { LeaseLost, whyNotSettled, type Statement } from "./settle.ts";
 
 /** What a handler writes through. Plain SQL, or `client` and `pool` for query builders that expect those of `pg`. */
 export interface HandlerTransaction extends Queryable {
@@ -229,6 +229,8 @@ async function commit(client: pg.PoolClient, last: readonly pg.QueryConfig[]): P
     throw new CommitUnknown("the answer to COMMIT was lost", { cause: committed.reason });
   }
   if (committed.value.command !== "COMMIT") throw new Error("the transaction was rolled back by the server");
+  // never seen: a completion that was not sent. What was committed without it must not be done again
+  if (failed) throw new LeaseLost();
 }
 
 /** True for statements that may outlive the transaction: settings, locks, prepared statements of the session. */
