@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { NewEvent } from "../storage/events.ts";
 import { createWaitingRoom } from "./waiting-room.ts";
 
@@ -90,4 +90,46 @@ test("gives those that were put aside a turn of their own, between the batches o
   expect(rest.map((batch) => batch.map((waiting) => waiting.event.eventId))).toEqual([["d"], ["held"]]);
   for (const waiting of rest.flat()) waiting.resolve(stored);
   await Promise.all(entered);
+});
+
+const ROOMY = { ...LIMITS, batchRowsMax: 256, batchBytesMax: 10_000, waitingRowsMax: 500 };
+const enterMany = (room: ReturnType<typeof createWaitingRoom>, count: number) => {
+  for (let index = 0; index < count; index++) void room.enter(event(`${index}`)).catch(() => {});
+};
+
+test("lets those that arrive during a commit share the next one, though a lane is free", async () => {
+  const room = createWaitingRoom(ROOMY);
+  enterMany(room, 2);
+  const underWay = await room.take();
+  const next = room.take();
+  enterMany(room, 3);
+  for (const waiting of underWay) waiting.resolve(stored);
+  enterMany(room, 1);
+  expect(await next).toHaveLength(4);
+});
+
+test("gives a second lane as many as are company enough, at once", async () => {
+  vi.useFakeTimers(); // time stands still: who waited for a timer would wait for ever
+  onTestFinished(() => void vi.useRealTimers());
+  const room = createWaitingRoom(ROOMY);
+  enterMany(room, 1);
+  await room.take();
+  const next = room.take();
+  enterMany(room, 70);
+  expect((await next).length).toBeGreaterThanOrEqual(64);
+});
+
+test("does not wait long for a commit that hangs", async () => {
+  const room = createWaitingRoom(ROOMY);
+  enterMany(room, 1);
+  await room.take();
+  enterMany(room, 2);
+  expect(await room.take()).toHaveLength(2);
+});
+
+test("leaves nobody behind who had no place in the first of two batches", async () => {
+  const room = createWaitingRoom(LIMITS);
+  const lanes = [room.take(), room.take()];
+  enterMany(room, 5);
+  expect((await Promise.all(lanes)).map((batch) => batch.length)).toEqual([3, 2]);
 });

@@ -32,13 +32,19 @@ export interface WaitingRoom {
 }
 
 interface Seat extends Waiting {
-  readonly deadlineAt: number;
+  readonly enteredAt: number;
 }
 
 const SWEEP_MS = 100;
 
 /** How long one that was put aside pauses before its next turn. */
 const ASIDE_MS = 50;
+
+/**
+ * While others are being committed, newcomers wait for company: a commit of a few costs nearly as much as one of many. So many
+ * are company enough; and nobody waits for it longer than this, for the commit under way may hang.
+ */
+const COMPANY = { rows: 64, ms: 25 };
 
 /** Makes an empty room. */
 export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
@@ -48,6 +54,28 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   let closed = false;
   let wake: (() => void)[] = [];
   let sweeper: NodeJS.Timeout | undefined;
+  let lonely: NodeJS.Timeout | undefined;
+
+  /** Whether it is time for another commit. */
+  function isTime(): boolean {
+    const isAnyoneAway = seated.size > queue.length;
+    if (!isAnyoneAway || closed || aside.length > 0 || queue.length >= COMPANY.rows) return true;
+    const first = queue[0];
+    return first === undefined || steadyMs() - first.enteredAt >= COMPANY.ms;
+  }
+
+  /** Wakes the lanes, now or when it is time. */
+  function announce(): void {
+    if (isTime()) wakeLanes();
+    else announceLater();
+  }
+
+  function announceLater(): void {
+    lonely ??= setTimeout(() => {
+      lonely = undefined;
+      announce();
+    }, COMPANY.ms);
+  }
 
   function wakeLanes(): void {
     const sleeping = wake;
@@ -57,9 +85,9 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   // one timer for the whole room: a timer for each request would cost more than the request
   function sweep(): void {
-    const now = steadyMs();
+    const late = steadyMs() - limits.deadlineMs;
     for (const seat of seated) {
-      if (seat.deadlineAt > now) break; // a Set keeps the order of arrival, and all wait equally long
+      if (seat.enteredAt > late) break; // a Set keeps the order of arrival, and all wait equally long
       seat.reject(new UkemiError("store_unavailable", "The commit took longer than the deadline."));
     }
     if (seated.size === 0) {
@@ -82,7 +110,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
       };
       const seat: Seat = {
         event,
-        deadlineAt: steadyMs() + limits.deadlineMs,
+        enteredAt: steadyMs(),
         settled: () => settled,
         resolve: (stored) => settle(() => resolve(stored)),
         reject: (error) => settle(() => reject(error)),
@@ -90,7 +118,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
       seated.add(seat);
       queue.push(seat);
       sweeper ??= setInterval(sweep, SWEEP_MS);
-      wakeLanes();
+      announce();
     });
   }
 
@@ -123,8 +151,9 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   async function take(): Promise<Waiting[]> {
     for (;;) {
-      const batch = nextTurn();
+      const batch = isTime() ? nextTurn() : [];
       if (batch.length > 0 || (closed && seated.size === 0)) return batch;
+      if (queue.length > 0) announceLater();
       await new Promise<void>((resolve) => wake.push(resolve));
     }
   }
