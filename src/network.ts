@@ -3,6 +3,7 @@ import { isIPv4, isIPv6 } from "node:net";
 
 /** An IPv4 address also where it comes as an IPv6 one (`::ffff:203.0.113.7`). */
 function plainOf(address: string): string {
+  if (!address.startsWith("::")) return address;
   const mapped = /^::ffff:(.+)$/i.exec(address)?.[1];
   return mapped !== undefined && isIPv4(mapped) ? mapped : address;
 }
@@ -19,7 +20,8 @@ function groupsOf(address: string): string[] {
 /** What counts as one sender: the whole IPv4 address, the /64 of an IPv6 one. */
 export function senderOf(address: string): string {
   const plain = plainOf(address);
-  return isIPv6(plain) ? `${groupsOf(plain).slice(0, 4).join(":")}::/64` : plain;
+  // the short question first: to ask whether it is IPv6 is slow, and every delivery asks
+  return plain.includes(":") && isIPv6(plain) ? `${groupsOf(plain).slice(0, 4).join(":")}::/64` : plain;
 }
 
 /** An address cut to its network, for logs: `203.0.113.x`, `2001:db8:1::x`. */

@@ -49,6 +49,7 @@ const COMPANY = { rows: 64, ms: 25 };
 /** Makes an empty room. */
 export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   let queue: Seat[] = [];
+  let pausing = 0; // of those put aside
   let aside: Seat[] = []; // those whose pause is over
   const seated = new Set<Seat>(); // waiting or in flight: everyone who has not been answered
   let closed = false;
@@ -58,7 +59,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   /** Whether it is time for another commit. */
   function isTime(): boolean {
-    const isAnyoneAway = seated.size > queue.length;
+    const isAnyoneAway = seated.size > queue.length + pausing;
     if (!isAnyoneAway || closed || aside.length > 0 || queue.length >= COMPANY.rows) return true;
     const first = queue[0];
     return first === undefined || steadyMs() - first.enteredAt >= COMPANY.ms;
@@ -100,26 +101,25 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
     if (closed) return Promise.reject(new UkemiError("stopping"));
     if (seated.size >= limits.waitingRowsMax) return Promise.reject(new UkemiError("overloaded"));
     return new Promise((resolve, reject) => {
-      let settled = false;
-      const settle = (answer: () => void) => {
-        if (settled) return;
-        settled = true;
-        seated.delete(seat);
-        answer();
-        if (closed && seated.size === 0) wakeLanes(); // the last one: lanes that wait for work may end
-      };
       const seat: Seat = {
         event,
         enteredAt: steadyMs(),
-        settled: () => settled,
-        resolve: (stored) => settle(() => resolve(stored)),
-        reject: (error) => settle(() => reject(error)),
+        settled: () => !seated.has(seat),
+        resolve: (stored) => leave(seat) && resolve(stored),
+        reject: (error) => leave(seat) && reject(error),
       };
       seated.add(seat);
       queue.push(seat);
       sweeper ??= setInterval(sweep, SWEEP_MS);
       announce();
     });
+  }
+
+  /** True the first time: everyone is answered once. */
+  function leave(seat: Seat): boolean {
+    const wasSeated = seated.delete(seat);
+    if (closed && seated.size === 0) wakeLanes(); // the last one: lanes that wait for work may end
+    return wasSeated;
   }
 
   /** As many from the head of the queue as one commit takes; those whose time ran out are left behind. */
@@ -167,7 +167,9 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
     },
     putAside(waiting) {
       const seat = waiting as Seat;
+      pausing += 1;
       setTimeout(() => {
+        pausing -= 1;
         aside.push(seat);
         wakeLanes();
       }, ASIDE_MS);
