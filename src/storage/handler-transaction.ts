@@ -89,6 +89,12 @@ export function markOf(limits: TransactionLimits): string {
 const TIDY = `close all; reset session authorization; reset all; unlisten *;
   select pg_advisory_unlock_all(); discard temp; discard sequences`;
 
+/** What a handler set for the session, or locked, is nobody else's. */
+async function tidy(client: pg.ClientBase): Promise<void> {
+  bounded.delete(client);
+  await client.query(TIDY);
+}
+
 /** Nothing is opened until the first statement. */
 export function createHandlerTransaction(pool: Pool, limits: TransactionLimits): OpenableTransaction {
   let opening: Promise<pg.PoolClient> | undefined;
@@ -138,21 +144,23 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     }
   }
 
-  /** Ends the use of the connection; `broken` ones do not go back to the pool. */
+  /**
+   * Ends the use of the connection. Where others wait for one, they have it as soon as the last statements are sent: theirs go
+   * out in the same write, and are answered behind. Otherwise it goes back when these are answered; broken ones do not.
+   */
   async function finish(why: string, end: (client: pg.PoolClient) => Promise<void>): Promise<boolean> {
     over ??= why;
     const client = await opening?.catch(() => undefined);
     if (!client || released) return false;
     released = true;
-    let broken = false;
     const watchdog = setTimeout(() => cut(client), limits.commitMs);
+    const ending = end(client);
+    const isPassedOn = !leaves && pool.waitingCount > 0;
+    if (isPassedOn) client.release();
+    let broken = false;
     try {
-      await end(client);
-      // what the handler set for the session, or locked, is nobody else's
-      if (leaves) {
-        bounded.delete(client);
-        await client.query(TIDY).catch(() => (broken = true));
-      }
+      await ending;
+      if (leaves) await tidy(client).catch(() => (broken = true)); // it is committed all the same
       return true;
     } catch (error) {
       broken = true;
@@ -160,7 +168,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     } finally {
       clearTimeout(watchdog);
       client.off("error", blame.noteLoss);
-      client.release(broken);
+      if (!isPassedOn) client.release(broken);
     }
   }
 
