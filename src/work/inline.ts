@@ -22,6 +22,7 @@ import { INLINE, type Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
 import { isTerminal, judge, type Terminal } from "./outcome.ts";
 import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
+import { createStopSwitch } from "./stop-switch.ts";
 
 export interface InlineOptions {
   /** Opens connections for the transactions, when first needed. */
@@ -195,7 +196,7 @@ async function storeDead(visit: Visit, failed: HandlerRun, thrown: Terminal): Pr
 
 function runOf({ handlers, timeLimitMs }: Visit, job: Job): HandlerRun {
   const handler = handlers.get(job.handler)!;
-  return prepareRun(job, handler, handler.timeLimitMs ?? timeLimitMs, new AbortController());
+  return prepareRun(job, handler, handler.timeLimitMs ?? timeLimitMs, createStopSwitch());
 }
 
 function triedOf({ startedAt, offer }: Visit, { trace }: HandlerRun): Try {

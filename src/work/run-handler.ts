@@ -4,6 +4,7 @@ import { createTrail, nextTrace, readContent } from "./context.ts";
 import type { Handler } from "./handler.ts";
 import { asError } from "./kept-error.ts";
 import { TimeLimit } from "./outcome.ts";
+import type { StopSwitch } from "./stop-switch.ts";
 
 /** One run of a handler, and what it says beside its writes. */
 export interface HandlerRun {
@@ -11,12 +12,12 @@ export interface HandlerRun {
   readonly handler: Handler;
   readonly limitMs: number;
   /** Fired where the handler must stop: for no fault of its own, or because its time is over. */
-  readonly stop: AbortController;
+  readonly stop: StopSwitch;
   readonly trace: { readonly traceparent: string; readonly traceId: string };
   readonly trail: ReturnType<typeof createTrail>;
 }
 
-export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: AbortController): HandlerRun {
+export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: StopSwitch): HandlerRun {
   return { job, handler, limitMs, stop, trace: nextTrace(job), trail: createTrail(job) };
 }
 
@@ -26,15 +27,21 @@ export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: Ab
  */
 export async function runHandler(run: HandlerRun, tx: unknown, onStop: () => void): Promise<void> {
   const { job, handler, limitMs, stop, trace, trail } = run;
-  const { signal } = stop;
   const timer = setTimeout(
-    () => stop.abort(new TimeLimit(`the handler did not end within ${limitMs} ms`)),
+    () => stop.stop(new TimeLimit(`the handler did not end within ${limitMs} ms`)),
     limitMs,
   );
   try {
-    const content = readContent(job, trail.link);
-    const context = { ...content, tx, audit: trail.audit, signal, traceparent: trace.traceparent };
-    await untilAborted(async () => handler.run(context as never), signal, onStop);
+    const context = {
+      ...readContent(job, trail.link),
+      tx,
+      audit: trail.audit,
+      get signal() {
+        return stop.signal();
+      },
+      traceparent: trace.traceparent,
+    };
+    await untilStopped(async () => handler.run(context as never), stop, onStop);
   } catch (error) {
     throw asError(error);
   } finally {
@@ -42,25 +49,17 @@ export async function runHandler(run: HandlerRun, tx: unknown, onStop: () => voi
   }
 }
 
-/** Listens before the handler can: what that does when it hears of the stop is refused already. */
-async function untilAborted(
-  work: () => Promise<unknown>,
-  signal: AbortSignal,
-  onStop: () => void,
-): Promise<void> {
-  signal.throwIfAborted();
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => {
+function untilStopped(work: () => Promise<unknown>, stop: StopSwitch, onStop: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const before = stop.reason();
+    if (before) return reject(before);
+    // hears of it before the handler can: what that does then is refused already
+    stop.listen((reason) => {
       onStop();
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener("abort", onAbort);
+      reject(reason);
+    });
+    work()
+      .then(() => resolve(), reject)
+      .finally(() => stop.listen(undefined));
   });
-  try {
-    await Promise.race([work(), aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort!);
-  }
-  signal.throwIfAborted();
 }

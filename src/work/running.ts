@@ -2,6 +2,7 @@
 import { steadyMs } from "../clock.ts";
 import type { Job, Lease } from "../storage/claim.ts";
 import { uuidv7 } from "../storage/ids.ts";
+import { createStopSwitch, type StopSwitch } from "./stop-switch.ts";
 
 /** Why a handler is stopped before it ends. None of these is its own fault, and none burns an attempt. */
 export type StopReason = "lease_lost" | "connection_lost" | "stopping";
@@ -18,7 +19,7 @@ export class Stopped extends Error {
 
 export interface RunningJob {
   readonly job: Job;
-  readonly stop: AbortController;
+  readonly stop: StopSwitch;
   /** When the lease ends by our own steady clock, counted from before we asked for it. */
   leaseEndsAt: number;
 }
@@ -47,7 +48,7 @@ export function createRunning(leaseMs: number): Running {
   const keyOf = ({ id, token }: Lease) => `${id}/${token}`;
 
   function lose(lost: readonly RunningJob[]): Job[] {
-    for (const { stop } of lost) stop.abort(new Stopped("lease_lost"));
+    for (const { stop } of lost) stop.stop(new Stopped("lease_lost"));
     return lost.map(({ job }) => job);
   }
 
@@ -60,7 +61,7 @@ export function createRunning(leaseMs: number): Running {
     expectNoMore: (token) => void expected.delete(token),
     tokens: () => [...expected, ...new Set([...jobs.values()].map(({ job }) => job.token))],
     add(job, askedAt) {
-      const running = { job, stop: new AbortController(), leaseEndsAt: askedAt + leaseMs };
+      const running = { job, stop: createStopSwitch(), leaseEndsAt: askedAt + leaseMs };
       jobs.set(keyOf(job), running);
       return running;
     },
@@ -70,16 +71,14 @@ export function createRunning(leaseMs: number): Running {
     extended(asked, kept, askedAt) {
       const still = asked.flatMap((lease) => jobs.get(keyOf(lease)) ?? []);
       for (const running of still) if (kept.has(running.job.id)) running.leaseEndsAt = askedAt + leaseMs;
-      return lose(still.filter(({ job, stop }) => !kept.has(job.id) && !stop.signal.aborted));
+      return lose(still.filter(({ job, stop }) => !kept.has(job.id) && !stop.reason()));
     },
     stopLapsed() {
       const now = steadyMs();
-      return lose(
-        [...jobs.values()].filter(({ leaseEndsAt, stop }) => leaseEndsAt <= now && !stop.signal.aborted),
-      );
+      return lose([...jobs.values()].filter(({ leaseEndsAt, stop }) => leaseEndsAt <= now && !stop.reason()));
     },
     stopAll(reason) {
-      for (const { stop } of jobs.values()) stop.abort(new Stopped(reason));
+      for (const { stop } of jobs.values()) stop.stop(new Stopped(reason));
     },
   };
 }

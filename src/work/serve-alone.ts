@@ -72,9 +72,7 @@ async function runAlone(
   while (!isQuiet() && !over.aborted && steadyMs() < until) await sleep(25, over);
   const startsAt = steadyMs();
   const mayRun =
-    !over.aborted &&
-    !waiting.stop.signal.aborted &&
-    (await startAlone(duties, job, leaseMs).catch(() => false));
+    !over.aborted && !waiting.stop.reason() && (await startAlone(duties, job, leaseMs).catch(() => false));
   running.remove(waiting);
   if (!mayRun) return floor.giveBackClaim(job.token);
   crashPoint("work.alone");

@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { createStopSwitch } from "./stop-switch.ts";
+
+test("the listener hears of the stop before the signal fires, and only the first reason counts", () => {
+  const stop = createStopSwitch();
+  const heard: string[] = [];
+  stop.signal().addEventListener("abort", () => heard.push("signal"));
+  stop.listen(({ message }) => heard.push(message));
+  expect(stop.reason()).toBeUndefined();
+  stop.stop(new Error("first"));
+  stop.stop(new Error("second"));
+  expect(heard).toEqual(["first", "signal"]);
+  expect(stop.reason()?.message).toBe("first");
+  expect(stop.signal().reason).toBe(stop.reason());
+});
+
+test("a signal that is asked for after the stop has fired already", () => {
+  const stop = createStopSwitch();
+  stop.stop(new Error("too late"));
+  expect(stop.signal().aborted).toBe(true);
+  expect(stop.signal().reason).toEqual(new Error("too late"));
+});
+
+test("who no longer listens hears nothing", () => {
+  const stop = createStopSwitch();
+  stop.listen(() => {
+    throw new Error("nobody is here");
+  });
+  stop.listen(undefined);
+  stop.stop(new Error("stop"));
+  expect(stop.signal().aborted).toBe(true);
+});
