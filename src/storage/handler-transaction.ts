@@ -70,12 +70,17 @@ async function begin(client: pg.ClientBase, limits: TransactionLimits): Promise<
     await client.query(`begin; ${setAll("set local", [markedBy(limits), ...bounds])}`);
     return;
   }
-  const text = setAll("set", bounds);
-  const isBounded = bounded.get(client) === text;
-  bounded.set(client, text);
   const marked = `begin; ${setAll("set local", [markedBy(limits)])}`;
   // not in one text: a transaction that is rolled back would take the bounds with it
-  await Promise.all(isBounded ? [client.query(marked)] : [client.query(text), client.query(marked)]);
+  await Promise.all([bound(client, setAll("set", bounds)), client.query(marked)]);
+}
+
+/** Sets the bounds of the connection, where they are not what they were last set to. */
+async function bound(client: pg.ClientBase, bounds: string): Promise<void> {
+  if (bounded.get(client) === bounds) return;
+  bounded.delete(client);
+  await client.query(bounds);
+  bounded.set(client, bounds);
 }
 
 /** The same for a transaction that somebody else has begun: one statement with a row, which must be the first. */

@@ -25,7 +25,6 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
   const bell = createBell();
   let claiming = false; // what is inserted as claimed now could overtake what the claim finds
   let exhausted = false; // the last claim found less than it asked for, and there was no news since
-
   let hasNews = true; // since the last claim
   let gathering: NodeJS.Timeout | undefined;
 
