@@ -27,7 +27,7 @@ export type { CustomRetry, Retry } from "./work/policy.ts";
 export type { Enqueued, EnqueueOptions } from "./work/task.ts";
 export type { TransactionOwner, Within } from "./work/transaction-owner.ts";
 export type { SqlClient } from "./storage/enqueue.ts";
-export type { HandlerTransaction } from "./storage/handler-transaction.ts";
+export type { HandlerTransaction } from "./storage/handler-statements.ts";
 export type { Alert, DeadLetterAlert, OperationAlert } from "./observe/alerts.ts";
 
 export type { Operate } from "./operate/operate.ts";

@@ -30,7 +30,7 @@ import type { Keyring } from "./storage/keyring.ts";
 import { createStoreKeeper } from "./storage/keeper.ts";
 import type { Tell } from "./storage/news.ts";
 import type { Store } from "./storage/open.ts";
-import type { HandlerTransaction } from "./storage/handler-transaction.ts";
+import type { HandlerTransaction } from "./storage/handler-statements.ts";
 import { keepRejections, withoutContent } from "./storage/rejections.ts";
 import { connect, readWithin, type Connection, type Queryable } from "./storage/postgres.ts";
 import { countOpen } from "./storage/operations.ts";

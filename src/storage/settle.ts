@@ -37,10 +37,8 @@ export class LeaseLost extends Error {
   }
 }
 
-/** The name under which a handler's transaction knows which job it belongs to. */
-export const JOB_SETTING = "ukemi.job";
-
-export function jobSetting({ id, token }: Lease): string {
+/** The mark of the transaction that belongs to a lease. */
+export function markFor({ id, token }: Lease): string {
   return `${id}/${token}`;
 }
 

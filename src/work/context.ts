@@ -2,7 +2,7 @@
 import { UkemiError } from "../errors.ts";
 import type { EventOf, UnknownEvent } from "../sources/source.ts";
 import type { Job } from "../storage/claim.ts";
-import type { HandlerTransaction } from "../storage/handler-transaction.ts";
+import type { HandlerTransaction } from "../storage/handler-statements.ts";
 import type { AuditEntry, Trail } from "../storage/settle.ts";
 import { terminal } from "./outcome.ts";
 

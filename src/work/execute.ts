@@ -2,26 +2,14 @@
 import { crashPoint } from "../crash-point.ts";
 import { steadyMs } from "../clock.ts";
 import type { UkemiError } from "../errors.ts";
+import { markOf, type TransactionLimits } from "../storage/begin.ts";
 import type { Job } from "../storage/claim.ts";
 import { classifyFault } from "../storage/faults.ts";
-import {
-  CommitUnknown,
-  createHandlerTransaction,
-  markOf,
-  type OpenableTransaction,
-  type TransactionLimits,
-} from "../storage/handler-transaction.ts";
+import { CommitUnknown } from "../storage/commit.ts";
+import { createHandlerTransaction, type OpenableTransaction } from "../storage/handler-transaction.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { giveBack, holdsLease, type Return } from "../storage/give-back.ts";
-import {
-  completionOf,
-  JOB_SETTING,
-  jobSetting,
-  LeaseLost,
-  settleDone,
-  type RunSql,
-  type Try,
-} from "../storage/settle.ts";
+import { completionOf, LeaseLost, markFor, settleDone, type RunSql, type Try } from "../storage/settle.ts";
 import { settleFailed, type Failure, type KeptError } from "../storage/settle-failed.ts";
 import type { Death } from "../storage/states.ts";
 import type { Completions } from "./completions.ts";
@@ -117,7 +105,7 @@ async function complete(
       throw new CommitUnknown("the completion could not be written", { cause: error });
     });
   } else {
-    await transaction.commit([completionOf(job, { trail, attempt: tried(), within: jobSetting(job) })]);
+    await transaction.commit([completionOf(job, { trail, attempt: tried(), within: transaction.mark() })]);
   }
   crashPoint("work.after_commit");
 }
@@ -135,7 +123,7 @@ async function tryInOwners(run: HandlerRun, options: ExecuteOptions, tried: () =
           await runSql(markOf(limitsOf(run, options)), []);
           lost = false;
           await runHandler(run, tx, () => {});
-          await settleDone(runSql, job, { trail, attempt: tried(), within: jobSetting(job) });
+          await settleDone(runSql, job, { trail, attempt: tried(), within: markFor(job) });
         } catch (error) {
           // one that was idle for too long was ended by the server for the handler's own doing
           lost ||= tried().durationMs < options.idleMs && (await isConnectionLost(runSql, error));
@@ -166,7 +154,7 @@ async function isConnectionLost(run: RunSql, error: unknown): Promise<boolean> {
 function limitsOf({ job, limitMs }: HandlerRun, { idleMs, pooled }: ExecuteOptions): TransactionLimits {
   return {
     pooled,
-    setting: { name: JOB_SETTING, value: jobSetting(job) },
+    mark: markFor(job),
     idleMs,
     statementMs: limitMs + 1000,
     commitMs: COMMIT_MS,

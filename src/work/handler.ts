@@ -1,6 +1,6 @@
 // Handlers: what the application wants done, for which events or under which name, and how.
 import { UkemiError } from "../errors.ts";
-import type { HandlerTransaction } from "../storage/handler-transaction.ts";
+import type { HandlerTransaction } from "../storage/handler-statements.ts";
 import { readPolicy, type Policy, type Retry } from "./policy.ts";
 import type { TransactionOwner } from "./transaction-owner.ts";
 

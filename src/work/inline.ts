@@ -15,7 +15,7 @@ import { uuidv7 } from "../storage/ids.ts";
 import type { Keyring } from "../storage/keyring.ts";
 import { closePool, type Pool } from "../storage/postgres.ts";
 import { giveBack } from "../storage/give-back.ts";
-import { completionOf, JOB_SETTING, type Try } from "../storage/settle.ts";
+import { completionOf, type Try } from "../storage/settle.ts";
 import { settleFailed } from "../storage/settle-failed.ts";
 import type { Report } from "./execute.ts";
 import { INLINE, type Handler } from "./handler.ts";
@@ -114,7 +114,7 @@ async function open({ pool, offer, timeLimitMs }: Visit): Promise<OpenableTransa
   const limitMs = Math.max(timeLimitMs, offer.lockTimeoutMs ?? 0) + 1000;
   return createHandlerTransaction(await pool(), {
     pooled: true, // or may be: bounds are set anew for each visit
-    setting: { name: JOB_SETTING, value: offer.token },
+    mark: offer.token,
     idleMs: limitMs,
     statementMs: limitMs,
     commitMs: COMMIT_MS,
@@ -145,7 +145,7 @@ async function attempt(visit: Visit): Promise<StoredEvent> {
       });
       runs.push({ run, tried: triedOf(visit, run) });
     }
-    const within = visit.offer.token;
+    const within = transaction.mark();
     await transaction.commit(
       runs.map(({ run, tried }) => completionOf(run.job, { trail: run.trail, attempt: tried, within })),
     );

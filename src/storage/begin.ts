@@ -1,0 +1,89 @@
+// How a handler's transaction begins: marked as its job's, bounded in time, on a session that is left as it was found.
+import type pg from "pg";
+
+export interface Bounds {
+  /** True behind a transaction pooler: no settings of the session, no named statements. */
+  readonly pooled: boolean;
+  /** A transaction in which nothing happens for so long is ended by the server: it must be below the lease. */
+  readonly idleMs: number;
+  readonly statementMs: number;
+  /** A commit that is not answered after this time is cut, and unknown. */
+  readonly commitMs: number;
+}
+
+export interface TransactionLimits extends Bounds {
+  /** Says to which job the transaction belongs. */
+  readonly mark: string;
+}
+
+/** The setting that holds a transaction's mark. */
+const MARK = "ukemi.job";
+
+/** What the bounds of a connection were last set to. A pooler's connections are not ours to set. */
+const bounded = new WeakMap<pg.ClientBase, string>();
+
+type Setting = [name: string, value: string];
+
+const boundsOf = ({ idleMs, statementMs }: Bounds): Setting[] => [
+  ["idle_in_transaction_session_timeout", String(idleMs)],
+  ["statement_timeout", String(statementMs)],
+];
+
+const setAll = (command: string, settings: readonly Setting[]) =>
+  settings.map(([name, value]) => `${command} ${name} = '${value}'`).join("; ");
+
+/** Begins a transaction with its bounds, and with what else is to be set in it. */
+export async function begin(
+  client: pg.ClientBase,
+  limits: Bounds,
+  local: readonly Setting[] = [],
+): Promise<void> {
+  const bounds = boundsOf(limits);
+  if (limits.pooled) {
+    await client.query(`begin; ${setAll("set local", [...bounds, ...local])}`);
+    return;
+  }
+  // not in one text: a transaction that is rolled back would take the bounds with it
+  await Promise.all([
+    bound(client, setAll("set", bounds)),
+    client.query(`begin; ${setAll("set local", local)}`),
+  ]);
+}
+
+/** Sets the bounds of the connection, where they are not what they were last set to. */
+async function bound(client: pg.ClientBase, bounds: string): Promise<void> {
+  if (bounded.get(client) === bounds) return;
+  bounded.delete(client);
+  await client.query(bounds);
+  bounded.set(client, bounds);
+}
+
+/** Says to which job the transaction belongs. */
+export async function mark(client: pg.ClientBase, limits: TransactionLimits): Promise<void> {
+  await client.query(`set local ${MARK} = '${limits.mark}'`);
+}
+
+/** The mark and the bounds for a transaction that somebody else has begun: one statement with a row, which must be the first. */
+export function markOf(limits: TransactionLimits): string {
+  const set = ([name, value]: Setting, index: number) =>
+    `set_config('${name}', '${value}', true) as set_${index}`;
+  const settings: Setting[] = [[MARK, limits.mark], ...boundsOf(limits)];
+  return `select ${settings.map(set).join(", ")}`;
+}
+
+/** True for statements that can do no more than read and write rows: no settings, no locks, no end of the transaction. */
+export function isPlain(text: string): boolean {
+  const plain =
+    /^\s*(?:select|insert|update|delete|with|values|merge|savepoint|release|rollback|begin|commit)\b/i;
+  return plain.test(text) && !/set_config|advisory|;\s*\S/i.test(text);
+}
+
+/** All that `discard all` does, but for prepared statements: `pg` believes that those which it has named are there. */
+const TIDY = `close all; reset session authorization; reset all; unlisten *;
+  select pg_advisory_unlock_all(); discard temp; discard sequences`;
+
+/** What a handler set for the session, or locked, is nobody else's. */
+export async function tidy(client: pg.ClientBase): Promise<void> {
+  bounded.delete(client);
+  await client.query(TIDY);
+}
