@@ -10,6 +10,7 @@ export const CRASH_POINTS = [
   "work.alone",
   "work.before_settle",
   "work.before_commit",
+  "work.before_shared_commit",
   "work.after_commit",
   "operation.before_commit",
   "operation.after_commit",

@@ -10,6 +10,8 @@ export interface Blame {
   connectionLost(): void;
   /** True where the database, not the handler, is to blame. */
   isInfrastructure(): boolean;
+  /** True where a lock or a conflict with another transaction made it fail. */
+  isContention(): boolean;
 }
 
 /** The SQLSTATE of every statement in a transaction that has failed. */
@@ -20,6 +22,7 @@ const IDLE = "25P03";
 
 export function createBlame(): Blame {
   let infrastructure = false;
+  let contention = false;
   let gone = false; // the connection
   let idle: unknown; // the server ended the connection because the handler left it idle: its own doing
   let failed: unknown; // what made the transaction fail: later statements only say that it did
@@ -30,6 +33,7 @@ export function createBlame(): Blame {
     // on a sound connection, an error that the server did not send is about how the handler called `query`
     const isSent = gone || sqlState(error) !== undefined;
     infrastructure ||= isSent && classifyFault(error) === "infrastructure";
+    contention ||= isSent && classifyFault(error) === "contention";
     if (sqlState(error) !== ABORTED) failed = error;
   }
 
@@ -47,5 +51,6 @@ export function createBlame(): Blame {
     },
     connectionLost: () => void (gone = true),
     isInfrastructure: () => infrastructure,
+    isContention: () => contention,
   };
 }

@@ -4,9 +4,10 @@ import { UkemiError } from "../errors.ts";
 import { begin, isPlain, mark, tidy, type TransactionLimits } from "./begin.ts";
 import { createBlame } from "./blame.ts";
 import { commit, CommitUnknown } from "./commit.ts";
+import { isAnswered } from "./faults.ts";
 import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
 import { cut, sendTogether, type Pool } from "./postgres.ts";
-import type { Statement } from "./settle.ts";
+import { LeaseLost, type Statement } from "./settle.ts";
 
 /** A transaction for the one who opened it. */
 export interface OpenableTransaction {
@@ -27,6 +28,7 @@ export interface OpenableTransaction {
 /** Nothing is opened until the first statement. */
 export function createHandlerTransaction(pool: Pool, limits: TransactionLimits): OpenableTransaction {
   let opening: Promise<pg.PoolClient> | undefined;
+  let begun: Promise<void> | undefined;
   let released = false;
   const blame = createBlame();
   let leaves = false; // something behind in the session
@@ -45,7 +47,8 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     client.on("error", blame.noteLoss);
     // not waited for: what the handler sends goes out with it, and fails where this does
     sendTogether(client);
-    void begin(client, limits).catch(blame.note);
+    begun = begin(client, limits);
+    begun.catch(blame.note);
     return client;
   }
 
@@ -94,6 +97,10 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     async commit(last) {
       try {
         await opened();
+        // what was written without a transaction is there already, and must not be done again
+        await begun?.catch((error: unknown) => {
+          throw isAnswered(error) ? new LeaseLost() : error;
+        });
         statements.requireClosed();
         const ended = await finish("it was committed", (client) => commit(client, last, limits));
         if (!ended)

@@ -55,7 +55,7 @@ export interface Statement {
   /** By which a connection knows it once it has planned it. */
   readonly name: string;
   readonly text: string;
-  readonly values: (string | number | null)[];
+  readonly values: unknown[];
 }
 
 export interface Done {
@@ -67,8 +67,6 @@ export interface Done {
 
 /** The statement that completes a job inside the handler's transaction: outcome, links, audit and completion. */
 export function completionOf(job: Job, { trail, attempt, within }: Done): Statement {
-  const links = [...trail.links].map(([kind, ref]) => ({ kind, ref }));
-  const audits = trail.audits.map(({ dedupeKey, ...entry }) => ({ ...entry, dedupe_key: dedupeKey }));
   return {
     name: "ukemi settle",
     text: DONE,
@@ -77,16 +75,23 @@ export function completionOf(job: Job, { trail, attempt, within }: Done): Statem
       job.token,
       within,
       job.siblings,
-      trail.links.get("billing") ?? null,
-      trail.links.get("office") ?? trail.links.get("tenant") ?? null,
-      links.length > 0 ? JSON.stringify(links) : null,
-      audits.length > 0 ? JSON.stringify(audits) : null,
+      billingOf(trail),
+      officeOf(trail),
+      asJson(linksOf(trail)),
+      asJson(auditsOf(trail)),
       attempt.durationMs,
       attempt.worker,
       attempt.traceId,
     ],
   };
 }
+
+const billingOf = ({ links }: Trail) => links.get("billing") ?? null;
+const officeOf = ({ links }: Trail) => links.get("office") ?? links.get("tenant") ?? null;
+const linksOf = ({ links }: Trail) => [...links].map(([kind, ref]) => ({ kind, ref }));
+const auditsOf = ({ audits }: Trail) =>
+  audits.map(({ dedupeKey, ...entry }) => ({ ...entry, dedupe_key: dedupeKey }));
+const asJson = (list: readonly object[]) => (list.length > 0 ? JSON.stringify(list) : null);
 
 /** What a failed completion means: LeaseLost where the fence failed. */
 export function whyNotSettled(error: unknown): unknown {
@@ -107,6 +112,35 @@ const DONE_MANY = "select lost from ukemi.settle_many($1, $2, $3, $4, $5) as los
 export interface Completion {
   readonly job: Job;
   readonly attempt: Try;
+}
+
+/** A job that shares its transaction with others, each the only one of its event. */
+export interface SharedCompletion extends Completion {
+  readonly trail: Trail;
+}
+
+const TOGETHER = "select ukemi.settle_together($1, $2, $3, $4, $5, $6, $7, $8, $9) as settled";
+
+/** The statement that completes all of them inside their transaction. It fails where one has lost its lease. */
+export function completionOfAll(done: readonly SharedCompletion[]): Statement {
+  const linked = done.some(({ trail }) => trail.links.size > 0);
+  const ofJob = <T extends object>({ job }: SharedCompletion, list: readonly T[]) =>
+    list.map((entry) => ({ ...entry, job: job.id }));
+  return {
+    name: "ukemi settle together",
+    text: TOGETHER,
+    values: [
+      done.map(({ job }) => job.id),
+      done.map(({ job }) => job.token),
+      linked ? done.map(({ trail }) => billingOf(trail)) : null,
+      linked ? done.map(({ trail }) => officeOf(trail)) : null,
+      asJson(done.flatMap((one) => ofJob(one, linksOf(one.trail)))),
+      asJson(done.flatMap((one) => ofJob(one, auditsOf(one.trail)))),
+      done.map(({ attempt }) => attempt.durationMs),
+      done.map(({ attempt }) => attempt.traceId),
+      done[0]!.attempt.worker,
+    ],
+  };
 }
 
 /** Completes many at once, each the only job of its event. Returns the ids of those that had lost their lease. */

@@ -17,7 +17,8 @@ import type { Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
 import { judge, terminal, TimeLimit } from "./outcome.ts";
 import type { Returns } from "./returns.ts";
-import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
+import { prepareRun, runAgain, runHandler, type HandlerRun } from "./run-handler.ts";
+import type { SharedCommits } from "./shared-commits.ts";
 import { Stopped, type RunningJob } from "./running.ts";
 
 /** How a try ended. `returned` burns no attempt; `lost` means that the job is somebody else's now. */
@@ -41,6 +42,7 @@ export interface ExecuteOptions {
   /** Connections for what the engine itself writes. */
   readonly duties: Queryable;
   readonly completions: Completions;
+  readonly sharedCommits: SharedCommits;
   readonly returns: Returns;
   readonly timeLimitMs: number;
   readonly idleMs: number;
@@ -49,7 +51,7 @@ export interface ExecuteOptions {
 }
 
 /** How long a commit may take before its connection is cut. */
-const COMMIT_MS = 10_000;
+export const COMMIT_MS = 10_000;
 
 /** How long a job waits after the database failed its handler. */
 const INFRASTRUCTURE_PAUSE_MS = 1000;
@@ -73,8 +75,30 @@ export async function execute(
   crashPoint("work.claimed");
   const end = job.event?.unreadable
     ? await failUnread(run, options, { unreadable: job.event.unreadable, attempt: tried() })
-    : await (handler.transaction ? tryInOwners : tryInOurs)(run, options, tried);
+    : await wayOf(handler)(run, options, tried);
   return { job, ...end, durationMs: steadyMs() - startedAt, worker, traceId };
+}
+
+type Way = (run: HandlerRun, options: ExecuteOptions, tried: () => Try) => Promise<End>;
+
+function wayOf({ transaction, sharedCommit }: Handler): Way {
+  if (transaction) return tryInOwners;
+  return sharedCommit ? tryInShared : tryInOurs;
+}
+
+/** In a transaction that it shares with others; where that could not be committed, in one of its own. */
+async function tryInShared(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
+  try {
+    const outcome = await options.sharedCommits.run(run, tried);
+    if (outcome === "done") {
+      crashPoint("work.after_commit");
+      return { outcome };
+    }
+  } catch (error) {
+    if (error instanceof CommitUnknown) return resolveUnknown(run, options);
+    return fail(run, options, { thrown: error, lost: false, attempt: tried() });
+  }
+  return tryInOurs(runAgain(run), options, tried);
 }
 
 /** In a transaction of ours, which is opened only if the handler uses it. */

@@ -7,9 +7,10 @@ import type { Pool } from "../storage/postgres.ts";
 import { giveBackClaim } from "../storage/give-back.ts";
 import { settleManyDone } from "../storage/settle.ts";
 import { createCompletions } from "./completions.ts";
-import { execute, type ExecuteOptions } from "./execute.ts";
+import { COMMIT_MS, execute, type ExecuteOptions } from "./execute.ts";
 import { createReturns } from "./returns.ts";
 import { createRunning, type Running } from "./running.ts";
+import { createSharedCommits } from "./shared-commits.ts";
 import { createSlots, type Slots } from "./slots.ts";
 import type { WorkerOptions } from "./worker.ts";
 
@@ -64,10 +65,13 @@ export function createFloor(options: FloorOptions): Floor {
   const returns = createReturns((error) =>
     tell("debug", "a lease could not be given back yet", { error: describeFault(error) }),
   );
+  const idleMs = Math.round(leaseMs * IDLE_PART);
+  const { handlerPool, pooled } = options;
   const executing: ExecuteOptions = {
     ...options,
     returns,
-    idleMs: Math.round(leaseMs * IDLE_PART),
+    idleMs,
+    sharedCommits: createSharedCommits({ handlerPool, bounds: { pooled, idleMs, commitMs: COMMIT_MS } }),
     completions: createCompletions((completions) => settleManyDone(duties, worker, completions)),
   };
   const handlersOf = (queue: string) =>

@@ -28,6 +28,13 @@ export interface HandlerOptions<Tx = HandlerTransaction> {
    * @default 30000
    */
   readonly timeLimitMs?: number;
+  /**
+   * Several handlers run one after another in one transaction, and share its commit: for many short handlers of plain SQL.
+   * Settings and locks of the session or transaction are refused. A handler may run twice before its commit: nothing but
+   * its `tx` may depend on it.
+   * @default false
+   */
+  readonly sharedCommit?: boolean;
   /** Who opens the handler's transaction, where that is not Ukemi: an ORM that must own it. */
   readonly transaction?: TransactionOwner<Tx>;
 }
@@ -58,6 +65,7 @@ export interface Handler {
   readonly timeLimitMs: number | undefined;
   readonly keyBy: string | null;
   readonly ordered: boolean;
+  readonly sharedCommit: boolean;
   readonly transaction: TransactionOwner<unknown> | undefined;
   readonly run: (context: never) => unknown;
 }
@@ -75,7 +83,14 @@ export function readHandler(
   run: Handler["run"],
   options: EventHandlerOptions<unknown> = {},
 ): Handler {
-  const { queue = "default", priority = 0, timeLimitMs, key, ordered = false } = options;
+  const {
+    queue = "default",
+    priority = 0,
+    timeLimitMs,
+    key,
+    ordered = false,
+    sharedCommit = false,
+  } = options;
   const wrong = (what: string) =>
     new UkemiError("invalid_option", `The handler ${JSON.stringify(name)}: ${what}.`);
   if (typeof run !== "function") throw wrong("it is not a function");
@@ -98,6 +113,11 @@ export function readHandler(
   }
   if (queue === INLINE && key !== undefined)
     throw wrong("an inline handler cannot have a key: it does not wait for others");
+  if (typeof sharedCommit !== "boolean") throw wrong("sharedCommit must be true or false");
+  if (sharedCommit && queue === INLINE)
+    throw wrong("an inline handler commits with its event: it cannot share the commit of others");
+  if (sharedCommit && options.transaction)
+    throw wrong("a handler whose transaction is opened by an ORM cannot share the commit of others");
   return {
     name,
     target,
@@ -107,6 +127,7 @@ export function readHandler(
     timeLimitMs,
     keyBy: key === undefined ? null : key === "tenant" ? "tenant" : key.ref,
     ordered,
+    sharedCommit,
     transaction: options.transaction,
     run,
   };

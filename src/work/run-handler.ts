@@ -21,6 +21,11 @@ export function prepareRun(job: Job, handler: Handler, limitMs: number, stop: St
   return { job, handler, limitMs, stop, trace: nextTrace(job), trail: createTrail(job) };
 }
 
+/** The same for another run in this try: what the first one said beside its writes went with them. */
+export function runAgain(run: HandlerRun): HandlerRun {
+  return { ...run, trail: createTrail(run.job) };
+}
+
 /**
  * Rejects with what the handler threw, with TimeLimit, or with the reason of the stop: `onStop` then closes its transaction,
  * so that a handler which goes on can write nothing more.

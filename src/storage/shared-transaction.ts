@@ -1,0 +1,124 @@
+// A transaction that several handlers share: one after another, each between a savepoint and its release, and one commit.
+import type pg from "pg";
+import { UkemiError } from "../errors.ts";
+import { begin, isPlain, type Bounds } from "./begin.ts";
+import { createBlame } from "./blame.ts";
+import { commit } from "./commit.ts";
+import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
+import { cut, sendTogether, type Pool } from "./postgres.ts";
+import { whyNotSettled, type Statement } from "./settle.ts";
+
+/** What one handler does in it. */
+export interface Part {
+  readonly tx: HandlerTransaction;
+  /** Keeps what was written, once the statement that completes the job, where there is one, has been answered. */
+  keep(completion?: Statement): Promise<void>;
+  /** Undoes what was written. Rejects where the connection is lost. */
+  undo(): Promise<void>;
+  /** Whose fault a failure is: the handler's own, the database's, or that of others who hold what it needs. */
+  fault(): "own" | "infrastructure" | "contention";
+}
+
+export interface SharedTransaction {
+  /** Begins the part of the next handler: the one before it must have been kept or undone. */
+  next(): Part;
+  /** Runs the last statements and commits. Rejects with CommitUnknown where nobody can tell whether it was committed. */
+  commit(last: readonly Statement[]): Promise<void>;
+  rollback(): Promise<void>;
+  /** Cuts the connection: a handler that was stopped must not write any more. */
+  abandon(): void;
+  /** True where it can go no further. */
+  isOver(): boolean;
+}
+
+const SAVEPOINT = "ukemi_part";
+
+/** Takes a connection and begins. No statement waits for a lock for longer than `lockMs`. */
+export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Promise<SharedTransaction> {
+  const client = await pool.connect();
+  let over = false;
+  let released = false;
+  const lose = () => (over = true);
+  client.on("error", lose);
+  try {
+    await begin(client, bounds, [["lock_timeout", String(lockMs)]]);
+  } catch (error) {
+    release(true);
+    throw error;
+  }
+
+  function release(broken: boolean): void {
+    over = true;
+    released = true;
+    client.off("error", lose);
+    client.release(broken);
+  }
+
+  async function finish(end: () => Promise<unknown>): Promise<void> {
+    if (released) throw new UkemiError("transaction_over", "The transaction was given up.");
+    const watchdog = setTimeout(() => cut(client), bounds.commitMs);
+    let broken = true;
+    try {
+      await end();
+      broken = false;
+    } finally {
+      clearTimeout(watchdog);
+      if (!released) release(broken);
+    }
+  }
+
+  return {
+    next: () => beginPart(client),
+    commit: (last) => finish(() => commit(client, last, bounds)),
+    rollback: () => finish(() => client.query("rollback")).catch(() => {}),
+    abandon() {
+      if (released) return;
+      cut(client);
+      release(true);
+    },
+    isOver: () => over,
+  };
+}
+
+function beginPart(client: pg.ClientBase): Part {
+  const blame = createBlame();
+  const statements = createStatements(blame, async (text) => {
+    requirePlain(text);
+    return client;
+  });
+  // not waited for: it goes out with what the handler sends first, and fails where that does
+  sendTogether(client);
+  void client.query(`savepoint ${SAVEPOINT}`).catch(blame.note);
+  return {
+    tx: statements.tx,
+    async keep(completion) {
+      statements.end("its handler has ended");
+      statements.requireClosed();
+      sendTogether(client);
+      const settled = completion && client.query(completion);
+      const released = client.query(`release savepoint ${SAVEPOINT}`);
+      // where every statement went well, the release does too: the next handler begins without waiting for the answer
+      if (!settled && statements.allWentWell()) return void released.catch(blame.note);
+      const answers = await Promise.allSettled([settled, released]);
+      const failed = answers.find((answer) => answer.status === "rejected");
+      if (failed) throw blame.note(whyNotSettled(failed.reason), { isLast: true });
+    },
+    fault() {
+      if (blame.isInfrastructure()) return "infrastructure";
+      return blame.isContention() ? "contention" : "own";
+    },
+    async undo() {
+      statements.end("its handler has ended");
+      await client.query(`rollback to savepoint ${SAVEPOINT}; release savepoint ${SAVEPOINT}`);
+    },
+  };
+}
+
+/** What one handler sets or locks would hold for those after it, and end with the commit of all. */
+function requirePlain(text: string): void {
+  if (isPlain(text) && !text.includes(SAVEPOINT)) return;
+  throw new UkemiError(
+    "transaction_over",
+    "A handler with sharedCommit can only read and write rows: one statement at a time, no settings, no advisory locks.",
+  );
+}

@@ -1,0 +1,151 @@
+// Handlers that share commits: those that wait run one after another in one transaction, on a few lanes.
+import { crashPoint } from "../crash-point.ts";
+import { steadyMs } from "../clock.ts";
+import type { Bounds } from "../storage/begin.ts";
+import { CommitUnknown } from "../storage/commit.ts";
+import type { Pool } from "../storage/postgres.ts";
+import { completionOf, completionOfAll, type SharedCompletion, type Try } from "../storage/settle.ts";
+import { openShared, type SharedTransaction } from "../storage/shared-transaction.ts";
+import { runAgain, runHandler, type HandlerRun } from "./run-handler.ts";
+
+/** `alone`: nothing was committed, and nothing is known against it. It is to be tried in a transaction of its own. */
+export type SharedOutcome = "done" | "alone";
+
+export interface SharedCommits {
+  /** Runs the handler among others. Rejects with what it threw, or with CommitUnknown. */
+  run(run: HandlerRun, tried: () => Try): Promise<SharedOutcome>;
+}
+
+export interface SharedCommitOptions {
+  readonly handlerPool: Pool;
+  /** Those of a transaction; that of a statement depends on who takes part. */
+  readonly bounds: Omit<Bounds, "statementMs">;
+}
+
+interface Member {
+  /** How often it had to wait for others, and was carried over to a later transaction. */
+  readonly carried: number;
+  readonly run: HandlerRun;
+  readonly tried: () => Try;
+  readonly resolve: (outcome: SharedOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One whose handler has ended, and waits for the commit. */
+interface Kept extends SharedCompletion {
+  readonly member: Member;
+  /** True where the job was completed in its own part. */
+  readonly isSettled: boolean;
+}
+
+const LANES = 4;
+const SHARE_MAX = 50;
+
+/**
+ * How long a statement waits for a lock. Two transactions that hold the rows of many handlers block each other easily, and who
+ * waits holds up all that share with it: it is carried over to a later one. Not all wait equally long: two that have met
+ * would meet again.
+ */
+const lockMs = () => Math.round(5 + 10 * Math.random());
+
+/** Who was carried over so often waits for somebody else, who takes longer: it may do so alone. */
+const CARRIED_MAX = 10;
+
+/** Nobody joins a transaction that is older: it holds the locks of all its handlers. */
+const SHARE_MS = 100;
+
+export function createSharedCommits({ handlerPool, bounds }: SharedCommitOptions): SharedCommits {
+  const waiting: Member[] = [];
+  let lanes = 0;
+  let share = SHARE_MAX; // how many may be in one transaction: fewer where they hold up each other
+
+  async function serve(): Promise<void> {
+    for (let first = waiting.shift(); first; first = waiting.shift()) await shareOne(first);
+    lanes -= 1;
+  }
+
+  /** One transaction, for as many as wait. Never rejects. */
+  async function shareOne(first: Member): Promise<void> {
+    let transaction: SharedTransaction;
+    try {
+      const statementMs = first.run.limitMs + 1000;
+      transaction = await openShared(handlerPool, { ...bounds, statementMs }, lockMs());
+    } catch {
+      return first.resolve("alone"); // it finds out why by itself
+    }
+    const until = steadyMs() + SHARE_MS;
+    const kept: Kept[] = [];
+    let isHeldUp = false;
+    for (let member: Member | undefined = first; member; member = joining(first)) {
+      const one = await takePart(member, transaction);
+      if (one === "held up") {
+        isHeldUp = true;
+        waiting.push({ ...member, run: runAgain(member.run), carried: member.carried + 1 });
+      } else if (one) kept.push(one);
+      if (isHeldUp || kept.length >= share || steadyMs() > until || transaction.isOver()) break;
+    }
+    // the fewer share a transaction, the shorter it holds what others want
+    share = isHeldUp ? Math.max(1, Math.floor(share / 2)) : Math.min(SHARE_MAX, share + 1);
+    await commitAll(transaction, kept);
+  }
+
+  /** The next one, where it can be in the transaction that `first` began: not one that may take longer. */
+  function joining(first: Member): Member | undefined {
+    const [next] = waiting;
+    return next && next.run.limitMs <= first.run.limitMs ? waiting.shift() : undefined;
+  }
+
+  return {
+    run: (run, tried) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ run, tried, resolve, reject, carried: 0 });
+        if (lanes === LANES) return;
+        lanes += 1;
+        setImmediate(() => void serve());
+      }),
+  };
+}
+
+/** Runs one handler between a savepoint and its release. Undefined where it has failed. */
+async function takePart(
+  member: Member,
+  transaction: SharedTransaction,
+): Promise<Kept | "held up" | undefined> {
+  const { run, tried } = member;
+  const { job, trail } = run;
+  const part = transaction.next();
+  try {
+    await runHandler(run, part.tx, transaction.abandon);
+    crashPoint("work.before_settle");
+    const attempt = tried();
+    // whether its event is a success depends on other jobs, which must wait for this one from here on
+    const isSettled = job.siblings > 1;
+    await part.keep(isSettled ? completionOf(job, { trail, attempt, within: null }) : undefined);
+    return { job, trail, attempt, isSettled, member };
+  } catch (error) {
+    if (!transaction.isOver()) await part.undo().catch(transaction.abandon);
+    const fault = run.stop.reason() === undefined ? part.fault() : "own";
+    if (fault === "contention" && member.carried < CARRIED_MAX) return "held up";
+    if (fault === "own") member.reject(error);
+    else member.resolve("alone");
+    return undefined;
+  }
+}
+
+/** Commits what was kept, all of it or nothing. */
+async function commitAll(transaction: SharedTransaction, kept: readonly Kept[]): Promise<void> {
+  crashPoint("work.before_shared_commit");
+  try {
+    if (transaction.isOver() || kept.length === 0) throw new Error("there is nothing to commit");
+    const unsettled = kept.filter(({ isSettled }) => !isSettled);
+    await transaction.commit(unsettled.length > 0 ? [completionOfAll(unsettled)] : []);
+    for (const { member } of kept) member.resolve("done");
+  } catch (error) {
+    await transaction.rollback();
+    for (const { member } of kept) {
+      if (error instanceof CommitUnknown) member.reject(error);
+      // a lost lease, a deferred constraint: whose it is shows when each is tried alone
+      else member.resolve("alone");
+    }
+  }
+}
