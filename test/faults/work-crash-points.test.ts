@@ -13,39 +13,66 @@ import {
 
 const EVENTS = 12;
 
-const PASSES = CRASH_POINTS.filter((point) => point.startsWith("work.")).flatMap((point) =>
-  // the first pass, and where it leaves something else behind, a later one: something has been settled already
-  (point === "work.claimed" || point === "work.before_settle" ? [1] : [1, 5]).map((pass) => ({
-    point,
-    pass,
-  })),
+const SHARED = "work.before_shared_commit";
+
+const PASSES = CRASH_POINTS.filter((point) => point.startsWith("work.") && point !== SHARED).flatMap(
+  (point) =>
+    // the first pass, and where it leaves something else behind, a later one: something has been settled already
+    (point === "work.claimed" || point === "work.before_settle" ? [1] : [1, 5]).map((pass) => ({
+      point,
+      pass,
+      commit: "its own",
+    })),
 );
 
-test.each(PASSES)("converges after a crash at $point, pass $pass", async ({ point, pass }) => {
-  const place = await createWorkplace(await createDatabase());
-  const { url, pool } = place;
-  const all = eventIds(EVENTS, () => "_ms10");
-  await storeElsewhere(url, all);
-  // alone runs only what was running in a process that died: that has to happen first
-  if (point === "work.alone") await crash("work.claimed:6");
-  await crash(`${point}:${pass}`);
-  const { rows } = await pool.query<{ written: number }>("select count(*)::int as written from written");
-  const done = (await readJobs(pool)).filter((job) => job.state === "done");
-  expect(done, "what is written and what is done are one commit").toHaveLength(rows[0]!.written);
-  if (point === "work.after_commit") expect(done.length).toBeGreaterThanOrEqual(pass);
-  if (point === "work.before_commit" && pass === 1) expect(done).toEqual([]);
+/** Among them between a savepoint and the commit: handlers before it have ended, others have not begun. */
+const SHARED_PASSES = (
+  [
+    ["work.before_settle", 1],
+    ["work.before_settle", 7],
+    [SHARED, 1],
+    [SHARED, 3],
+    ["work.before_commit", 1],
+    ["work.after_commit", 1],
+    ["work.after_commit", 5],
+  ] as const
+).map(([point, pass]) => ({ point, pass, commit: "a shared" }));
 
-  const again = await place.start();
-  const jobs = await untilDrained(pool);
-  const begun = place.notes().filter(({ what }) => what === "begin").length;
-  console.log(`${done.length} done before, ${begun} runs begun; jobs by recoveries: ${recoveriesOf(jobs)}`);
-  await expectAllDone(pool, all);
-  await expectWrittenOnce(place, all);
-  expect(await again.kill("SIGTERM")).toBe(0);
+test.each([...PASSES, ...SHARED_PASSES])(
+  "converges after a crash at $point, pass $pass, with $commit commit",
+  async ({ point, pass, commit }) => {
+    const shared = commit === "a shared";
+    const place = await createWorkplace(await createDatabase());
+    const { url, pool } = place;
+    const all = eventIds(EVENTS, () => "_ms10");
+    await storeElsewhere(url, all);
+    // alone runs only what was running in a process that died: that has to happen first
+    if (point === "work.alone") await crash("work.claimed:6");
+    await crash(`${point}:${pass}`);
+    const { rows } = await pool.query<{ written: number }>("select count(*)::int as written from written");
+    const done = (await readJobs(pool)).filter((job) => job.state === "done");
+    expect(done, "what is written and what is done are one commit").toHaveLength(rows[0]!.written);
+    if (point === "work.after_commit") expect(done.length).toBeGreaterThanOrEqual(pass);
+    const isFirstCommit = pass === 1 && (point === "work.before_commit" || point === SHARED);
+    if (isFirstCommit) expect(done).toEqual([]);
 
-  async function crash(at: string): Promise<void> {
-    const worker = await place.start({ env: { UKEMI_CRASH_AT: at }, ukemi: { pollMs: 100 }, wait: false });
-    await worker.ended;
-    expect(worker.child.signalCode, `died at ${at}`).toBe("SIGKILL");
-  }
-});
+    const again = await place.start({ shared });
+    const jobs = await untilDrained(pool);
+    const begun = place.notes().filter(({ what }) => what === "begin").length;
+    console.log(`${done.length} done before, ${begun} runs begun; jobs by recoveries: ${recoveriesOf(jobs)}`);
+    await expectAllDone(pool, all);
+    await expectWrittenOnce(place, all);
+    expect(await again.kill("SIGTERM")).toBe(0);
+
+    async function crash(at: string): Promise<void> {
+      const worker = await place.start({
+        env: { UKEMI_CRASH_AT: at },
+        ukemi: { pollMs: 100, ...(shared ? { concurrency: EVENTS } : {}) },
+        shared,
+        wait: false,
+      });
+      await worker.ended;
+      expect(worker.child.signalCode, `died at ${at}`).toBe("SIGKILL");
+    }
+  },
+);

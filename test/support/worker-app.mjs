@@ -3,7 +3,14 @@ import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createUkemi, stripe } from "../../dist/index.js";
 
-const { DATABASE_URL, WORKER_LOG, WORKER_GATE, WORKER_SECRET, WORKER_OPTIONS = "{}" } = process.env;
+const {
+  DATABASE_URL,
+  WORKER_LOG,
+  WORKER_GATE,
+  WORKER_SECRET,
+  WORKER_OPTIONS = "{}",
+  WORKER_SHARED,
+} = process.env;
 
 const ukemi = createUkemi({
   database: DATABASE_URL,
@@ -21,7 +28,7 @@ async function untilGateOpens() {
 
 // the event's id says what happens: evt_7_ms20 takes 20 ms, evt_8_crash ends the process, and evt_9_held waits at the
 // gate, where the process has one
-ukemi.on("stripe", "payment_intent.succeeded", async ({ event, tx }) => {
+const handle = async ({ event, tx }) => {
   const ms = Number(/_ms(\d+)/.exec(event.id)?.[1] ?? 0);
   const number = Number(/^evt_(\d+)/.exec(event.id)?.[1] ?? 0);
   note("begin", event.id);
@@ -43,7 +50,8 @@ ukemi.on("stripe", "payment_intent.succeeded", async ({ event, tx }) => {
     }
   }
   note("end", event.id);
-});
+};
+ukemi.on("stripe", "payment_intent.succeeded", handle, { sharedCommit: WORKER_SHARED === "on" });
 
 // as a deploy ends it: a handler that heeds no signal does not hold it up
 process.once("SIGTERM", () => void ukemi.stop().then(() => process.exit(0)));

@@ -52,6 +52,8 @@ export interface Workplace {
 export interface WorkerProcessOptions {
   readonly ukemi?: Partial<UkemiOptions>;
   readonly env?: Readonly<Record<string, string>>;
+  /** True where handlers share their commits. @default false */
+  readonly shared?: boolean;
   /** Handlers of events whose id ends with `_held` wait here until the gate is opened. */
   readonly gate?: boolean;
   /** For a process that may die before it says that it has started. @default true */
@@ -84,6 +86,7 @@ export async function createWorkplace({ url, pool }: { url: string; pool: Pool }
           WORKER_LOG: log,
           WORKER_SECRET: SECRET,
           WORKER_OPTIONS: JSON.stringify(options.ukemi ?? {}),
+          ...(options.shared ? { WORKER_SHARED: "on" } : {}),
           ...(options.gate ? { WORKER_GATE: gate } : {}),
           ...options.env,
         },
