@@ -19,6 +19,7 @@ const BARS = {
   duplicates: { what: "ingest, 90 % duplicates ÷ new events", atLeast: 1 },
   quarterSlowest: { what: "ingest at 25 % load, p99", below: 20, unit: "ms" },
   quarterAverage: { what: "ingest at 25 % load, average", atMost: 200, unit: "ms" },
+  drainShared: { what: "drain with sharedCommit ÷ pg-boss transactional", atLeast: 2.5 },
   drainTransactional: { what: "drain exactly once ÷ pg-boss transactional", atLeast: 1.25 },
   drainLimit: { what: "drain exactly once ÷ one-flush transaction by hand", atLeast: 0.85 },
   noopGraphile: { what: "drain no-op ÷ graphile-worker", atLeast: 1.3 },

@@ -588,6 +588,10 @@ AS $function$
 declare
   at timestamptz := ukemi.now(); -- asked once: it costs as much as a row
 begin
+  -- A claim need not outlive a crash of the server: without it the job is ready, and whoever holds it fails at the fence.
+  if current_setting('synchronous_commit') <> 'off' then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
   -- Everything a handler needs to know, read here: each statement of this function has a snapshot of its own, newer than
   -- that of the statement which calls it, which might not see the events of the jobs claimed.
   return query

@@ -24,11 +24,16 @@ await answerDrain({
         : {}),
       sources: { stripe: stripe({ secrets: ["whsec_bench_0123456789abcdef0123456789abcdef"] }) },
     });
-    ukemi.on("stripe", "payment_intent.succeeded", async ({ event, tx }) => {
-      const { account } = (event as unknown as DrainEvent).data.object;
-      if (HAS_EFFECT) await tx.query({ name: "effect", text: EFFECT, values: [account] });
-      noteHandled();
-    });
+    ukemi.on(
+      "stripe",
+      "payment_intent.succeeded",
+      async ({ event, tx }) => {
+        const { account } = (event as unknown as DrainEvent).data.object;
+        if (HAS_EFFECT) await tx.query({ name: "effect", text: EFFECT, values: [account] });
+        noteHandled();
+      },
+      { sharedCommit: process.env.BENCH_SHARED === "on" },
+    );
     await ukemi.work();
     return () => ukemi.stop();
   },

@@ -32,6 +32,7 @@ export interface Drain {
 }
 
 const TRANSACTIONAL = "pg-boss transactional";
+const SHARED = "ukemi, sharedCommit";
 const ONE_FLUSH = "limit: one-flush transaction by hand";
 const GRAPHILE = "graphile-worker";
 
@@ -54,6 +55,13 @@ export const ONCE: Drain = {
       machineNode: true,
       env: { BENCH_CONCURRENCY: "16" },
       notes: "the same",
+    },
+    {
+      name: SHARED,
+      file: "./drain/ukemi.ts",
+      schema: true,
+      env: { BENCH_CONCURRENCY: "400", BENCH_SHARED: "on" },
+      notes: "sharedCommit: up to 50 jobs in one commit, each in a savepoint of its own; concurrency 400",
     },
     {
       name: ONE_FLUSH,
@@ -100,6 +108,7 @@ export const ONCE: Drain = {
   bars: [
     { bar: "drainTransactional", theirs: TRANSACTIONAL },
     { bar: "drainLimit", theirs: ONE_FLUSH },
+    { bar: "drainShared", ours: SHARED, theirs: TRANSACTIONAL },
   ],
 };
 

@@ -13,12 +13,15 @@ interface Waiting extends Completion {
 
 const BATCH_MAX = 500;
 
+/** While one statement waits for the disk, another gets ready. */
+const LANES = 2;
+
 /** `settle` returns the ids of those that were not ours any more. */
 export function createCompletions(
   settle: (completions: readonly Completion[]) => Promise<ReadonlySet<string>>,
 ): Completions {
   let waiting: Waiting[] = [];
-  let settling = false;
+  let lanes = 0;
 
   async function settleAll(): Promise<void> {
     while (waiting.length > 0) {
@@ -34,7 +37,7 @@ export function createCompletions(
         for (const { reject } of batch) reject(error);
       }
     }
-    settling = false;
+    lanes -= 1;
   }
 
   return {
@@ -42,10 +45,9 @@ export function createCompletions(
       return new Promise((resolve, reject) => {
         waiting.push({ ...completion, resolve, reject });
         // those that end in the same turn of the event loop go together
-        if (!settling) {
-          settling = true;
-          setImmediate(() => void settleAll());
-        }
+        if (lanes === LANES) return;
+        lanes += 1;
+        setImmediate(() => void settleAll());
       });
     },
   };

@@ -41,7 +41,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     const onOver = () => bell.ring();
     over.addEventListener("abort", onOver);
     while (!over.aborted) {
-      const most = slots.free(queue);
+      const most = slots.claimable(queue);
       if (most > 0) {
         exhausted = true; // unless news comes while we ask
         claiming = true;

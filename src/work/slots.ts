@@ -7,6 +7,8 @@ export interface Slots {
   free(queue: string): number;
   /** True where at least half of the queue's slots are free. */
   halfFree(queue: string): boolean;
+  /** How many jobs one claim may ask for: with all at once, those would end together, and the next claim wait for the last. */
+  claimable(queue: string): number;
   take(queue: string, count: number): void;
   /** Gives back slots in which nothing was started. */
   release(queue: string, count: number): void;
@@ -20,6 +22,9 @@ export interface Slots {
   /** Resolves when nothing runs. */
   idle(): Promise<void>;
 }
+
+/** So few are asked for at once. */
+const SMALL = 50;
 
 /** `onFree` is told whenever a slot of a queue has become free. */
 export function createSlots(
@@ -52,6 +57,8 @@ export function createSlots(
 
   return {
     free,
+    claimable: (queue) =>
+      Math.min(free(queue), Math.max(SMALL, Math.ceil((concurrency.get(queue) ?? 0) / 2))),
     halfFree: (queue) => 2 * free(queue) >= (concurrency.get(queue) ?? 0),
     take(queue, count) {
       used.set(queue, (used.get(queue) ?? 0) + count);
