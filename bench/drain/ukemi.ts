@@ -9,6 +9,8 @@ import { EFFECT, type DrainEvent } from "./job.ts";
 const { createUkemi, stripe } = await built<typeof Index>("index.js");
 
 const concurrency = Number(process.env.BENCH_CONCURRENCY);
+/** False where handlers do not wait for the answer to their UPDATE. */
+const WAITS = process.env.BENCH_SEND !== "on";
 const pool = openBenchPool(1);
 
 await answerDrain({
@@ -29,7 +31,9 @@ await answerDrain({
       "payment_intent.succeeded",
       async ({ event, tx }) => {
         const { account } = (event as unknown as DrainEvent).data.object;
-        if (HAS_EFFECT) await tx.query({ name: "effect", text: EFFECT, values: [account] });
+        const effect = { name: "effect", text: EFFECT, values: [account] };
+        if (HAS_EFFECT && WAITS) await tx.query(effect);
+        else if (HAS_EFFECT) tx.send(effect);
         noteHandled();
       },
       { sharedCommit: process.env.BENCH_SHARED === "on" },

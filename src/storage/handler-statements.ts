@@ -8,6 +8,12 @@ import { createSavepoints, type Sender } from "./savepoints.ts";
 
 /** What a handler writes through. Plain SQL, or `client` and `pool` for query builders that expect those of `pg`. */
 export interface HandlerTransaction extends Queryable {
+  /**
+   * Sends a statement whose answer the handler does not need: nothing waits for it, and it goes out together with what
+   * follows. Where it fails, the try fails.
+   */
+  send(query: pg.QueryConfig): void;
+  send(text: string, values?: unknown[]): void;
   /** Behaves like a client of `pg`: for `drizzle({ client: tx.client })` and knex's `.connection(tx.client)`. */
   readonly client: pg.PoolClient;
   /** Behaves like a pool of `pg`: for kysely's `new PostgresDialect({ pool: tx.pool })`. */
@@ -18,23 +24,36 @@ export interface Statements {
   readonly tx: HandlerTransaction;
   /** Refuses every statement from now on; the first reason is told. */
   end(why: string): void;
-  /** Throws where a transaction that the handler opened inside its own is still open. */
-  requireClosed(): void;
-  /** True where every statement that was sent was answered, and none failed. */
+  /** Throws where one was refused and nobody waited for it, or an inner transaction is still open. */
+  requireSound(): void;
+  /** True where every statement that somebody waits for was answered, and none failed. */
   allWentWell(): boolean;
+  /** Resolves when every statement has been given to the connection. */
+  handedOver(): Promise<void>;
 }
 
-/** `clientFor` is asked for the connection before each statement, and may refuse that one. */
-export function createStatements(
-  blame: Blame,
-  clientFor: (text: string) => Promise<pg.ClientBase>,
-): Statements {
+export interface StatementOptions {
+  readonly blame: Blame;
+  /** Asked for the connection before each statement, and may refuse that one. */
+  readonly clientFor: (text: string, waitedFor: boolean) => Promise<pg.ClientBase>;
+  /** A statement that nobody waits for has failed. */
+  readonly onSendFailed?: () => void;
+}
+
+export function createStatements({ blame, clientFor, onSendFailed }: StatementOptions): Statements {
   const savepoints = createSavepoints();
   let over: string | undefined;
   let unanswered = 0; // or failed
+  let sendFailed = false;
+  let refusal: UkemiError | undefined; // of one that nobody waited for
+  let handing: Promise<unknown> = Promise.resolve();
 
   /** `client.query` of `pg`: text and values, or an object with both. */
-  async function send(by: Sender, [query, ...rest]: readonly unknown[]): Promise<pg.QueryResult> {
+  async function run(
+    by: Sender,
+    [query, ...rest]: readonly unknown[],
+    waitedFor = true,
+  ): Promise<pg.QueryResult> {
     if (over !== undefined) throw new UkemiError("transaction_over", `The transaction is over: ${over}.`);
     const asText = typeof query === "string";
     const { text } = asText ? { text: query } : (query as { readonly text?: unknown });
@@ -44,33 +63,51 @@ export function createStatements(
         "A handler's transaction takes statements, not cursors or streams.",
       );
     }
-    unanswered += 1;
+    if (waitedFor) unanswered += 1;
     try {
-      const client = await clientFor(text);
-      const run = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
+      const opened = clientFor(text, waitedFor);
+      handing = opened;
+      const client = await opened;
+      const send = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
       const result = await savepoints.run(text, by, (sql) =>
-        run(asText ? sql : { ...(query as object), text: sql }, ...rest),
+        send(asText ? sql : { ...(query as object), text: sql }, ...rest),
       );
-      unanswered -= 1;
+      if (waitedFor) unanswered -= 1;
       return result;
     } catch (error) {
-      throw blame.note(error);
+      // what nobody waited for is the cause of what fails behind it
+      const cause = blame.note(error, { isLast: sendFailed });
+      if (!waitedFor) noteFailed(error);
+      throw cause;
     }
   }
 
-  const query = withCallbacks((args) => send(null, args));
+  function send(...args: readonly unknown[]): void {
+    run(null, args, false).catch(() => {}); // noted
+  }
+
+  /** Of a statement that nobody waits for. */
+  function noteFailed(error: unknown): void {
+    if (error instanceof UkemiError) return void (refusal ??= error); // it was never sent
+    sendFailed = true;
+    onSendFailed?.();
+  }
+
+  const query = withCallbacks((args) => run(null, args));
   const connect = () => {
     const by = {};
-    return Promise.resolve(clientLike(withCallbacks((args) => send(by, args))));
+    return Promise.resolve(clientLike(withCallbacks((args) => run(by, args))));
   };
   return {
     tx: {
+      send,
       query: query as Queryable["query"],
       client: clientLike(query),
       pool: { query, connect: connect as pg.Pool["connect"], end: () => Promise.resolve() },
     },
     end: (why) => void (over ??= why),
-    requireClosed() {
+    requireSound() {
+      if (refusal) throw refusal;
       if (!savepoints.isOpen()) return;
       throw new UkemiError(
         "transaction_over",
@@ -78,5 +115,8 @@ export function createStatements(
       );
     },
     allWentWell: () => unanswered === 0,
+    async handedOver() {
+      await handing.catch(() => {});
+    },
   };
 }

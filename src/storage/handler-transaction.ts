@@ -32,7 +32,8 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   let released = false;
   const blame = createBlame();
   let leaves = false; // something behind in the session
-  const statements = createStatements(blame, clientFor);
+  let marked = false;
+  const statements = createStatements({ blame, clientFor });
 
   function opened(): Promise<pg.PoolClient> {
     opening ??= open().catch((error: unknown) => {
@@ -52,12 +53,15 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     return client;
   }
 
-  async function clientFor(text: string): Promise<pg.PoolClient> {
+  async function clientFor(text: string, waitedFor: boolean): Promise<pg.PoolClient> {
     const client = await opened();
-    if (leaves || isPlain(text)) return client;
-    leaves = true;
-    // it may end the transaction and begin another: the completion then finds no mark
-    void mark(client, limits).catch(blame.note);
+    leaves ||= !isPlain(text);
+    // It may end the transaction and begin another, or we shall not have heard whether there is one: the completion asks for
+    // the mark. A statement that is waited for tells that there is.
+    if (!marked && (leaves || !waitedFor)) {
+      marked = true;
+      void mark(client, limits).catch(blame.note);
+    }
     return client;
   }
 
@@ -93,15 +97,13 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     tx: statements.tx,
     used: () => opening !== undefined,
     lostToInfrastructure: blame.isInfrastructure,
-    mark: () => (leaves ? limits.mark : null),
+    mark: () => (marked ? limits.mark : null),
     async commit(last) {
       try {
         await opened();
-        // what was written without a transaction is there already, and must not be done again
-        await begun?.catch((error: unknown) => {
-          throw isAnswered(error) ? new LeaseLost() : error;
-        });
-        statements.requireClosed();
+        await statements.handedOver();
+        if (!marked) await begun!.catch(requireBegun);
+        statements.requireSound();
         const ended = await finish("it was committed", (client) => commit(client, last, limits));
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
@@ -125,4 +127,9 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     cut(client);
     client.release(true);
   }
+}
+
+/** What was written without a transaction is there already, and must not be done again. */
+function requireBegun(error: unknown): never {
+  throw isAnswered(error) ? new LeaseLost() : error;
 }

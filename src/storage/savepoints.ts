@@ -6,7 +6,7 @@ export type Sender = object | null;
 
 /** Knows the one inner transaction that may be open. */
 export interface Savepoints {
-  /** Sends the statement, or what stands for it here. Refuses what would end the handler's transaction or tear it apart. */
+  /** Sends the statement, or what stands for it here. Throws at once where it would end the transaction or tear it apart. */
   run<T>(text: string, by: Sender, send: (text: string) => Promise<T>): Promise<T>;
   isOpen(): boolean;
 }
@@ -26,32 +26,31 @@ export function createSavepoints(): Savepoints {
   let holder: Sender | undefined;
 
   /** Checked and noted before anything is sent: two that begin at once must not both be let in. */
-  async function begin<T>(modes: string, by: Sender, send: (text: string) => Promise<T>): Promise<T> {
+  function begin<T>(modes: string, by: Sender, send: (text: string) => Promise<T>): Promise<T> {
     // a builder that nests uses savepoints of its own: this one overlaps, and their ends could not be told apart
     if (holder !== undefined) throw refusal("an inner transaction is open already: wait for its end first");
     if (!PLAIN_MODES.test(modes))
       throw refusal("an inner transaction has the isolation level and access mode of the handler's");
     holder = by;
-    try {
-      return await send(`savepoint ${NAME}`);
-    } catch (error) {
+    return send(`savepoint ${NAME}`).catch((error: unknown) => {
       holder = undefined;
       throw error;
-    }
+    });
   }
 
   /** One that could not be ended stays open: the builder may still roll it back, and until then nothing is committed. */
-  async function end<T>(text: string, send: (text: string) => Promise<T>): Promise<T> {
+  function end<T>(text: string, send: (text: string) => Promise<T>): Promise<T> {
     if (holder === undefined)
       throw refusal("it is committed with its job: return to commit, throw to roll back");
-    const answer = await send(text);
-    holder = undefined;
-    return answer;
+    return send(text).then((answer) => {
+      holder = undefined;
+      return answer;
+    });
   }
 
   return {
     isOpen: () => holder !== undefined,
-    async run(text, by, send) {
+    run(text, by, send) {
       if (by && holder && holder !== by)
         throw refusal("an inner transaction is open: use that one, or wait for its end");
       const beginning = BEGIN.exec(text);

@@ -4,9 +4,10 @@ import { UkemiError } from "../errors.ts";
 import { begin, isPlain, type Bounds } from "./begin.ts";
 import { createBlame } from "./blame.ts";
 import { commit } from "./commit.ts";
+import { isAnswered } from "./faults.ts";
 import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
 import { cut, sendTogether, type Pool } from "./postgres.ts";
-import { whyNotSettled, type Statement } from "./settle.ts";
+import { LeaseLost, whyNotSettled, type Statement } from "./settle.ts";
 
 /** What one handler does in it. */
 export interface Part {
@@ -29,6 +30,8 @@ export interface SharedTransaction {
   abandon(): void;
   /** True where it can go no further. */
   isOver(): boolean;
+  /** True where that is because a statement that nobody waited for met a lock, or a conflict with another transaction. */
+  isHeldUp(): boolean;
 }
 
 const SAVEPOINT = "ukemi_part";
@@ -37,6 +40,7 @@ const SAVEPOINT = "ukemi_part";
 export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Promise<SharedTransaction> {
   const client = await pool.connect();
   let over = false;
+  let heldUp = false;
   let released = false;
   const lose = () => (over = true);
   client.on("error", lose);
@@ -57,10 +61,12 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
   async function finish(end: () => Promise<unknown>): Promise<void> {
     if (released) throw new UkemiError("transaction_over", "The transaction was given up.");
     const watchdog = setTimeout(() => cut(client), bounds.commitMs);
-    let broken = true;
+    let broken = false;
     try {
       await end();
-      broken = false;
+    } catch (error) {
+      broken = !(error instanceof LeaseLost || isAnswered(error)); // otherwise it was rolled back, and can be used again
+      throw error;
     } finally {
       clearTimeout(watchdog);
       if (!released) release(broken);
@@ -68,7 +74,11 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
   }
 
   return {
-    next: () => beginPart(client),
+    next: () =>
+      beginPart(client, (isContention) => {
+        over = true;
+        heldUp ||= isContention;
+      }),
     commit: (last) => finish(() => commit(client, last, bounds)),
     rollback: () => finish(() => client.query("rollback")).catch(() => {}),
     abandon() {
@@ -77,33 +87,42 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
       release(true);
     },
     isOver: () => over,
+    isHeldUp: () => heldUp,
   };
 }
 
-function beginPart(client: pg.ClientBase): Part {
+function beginPart(client: pg.ClientBase, onBroken: (isContention: boolean) => void): Part {
   const blame = createBlame();
-  const statements = createStatements(blame, async (text) => {
-    requirePlain(text);
-    return client;
+  let isSound = true; // unless a statement of a handler before this one has failed, and nobody waited for it
+  const statements = createStatements({
+    blame,
+    clientFor(text) {
+      requirePlain(text);
+      return Promise.resolve(client);
+    },
+    onSendFailed: () => onBroken(blame.isContention()),
   });
   // not waited for: it goes out with what the handler sends first, and fails where that does
   sendTogether(client);
-  void client.query(`savepoint ${SAVEPOINT}`).catch(blame.note);
+  void client.query(`savepoint ${SAVEPOINT}`).catch(() => (isSound = false));
   return {
     tx: statements.tx,
     async keep(completion) {
       statements.end("its handler has ended");
-      statements.requireClosed();
+      await statements.handedOver();
+      statements.requireSound();
       sendTogether(client);
       const settled = completion && client.query(completion);
       const released = client.query(`release savepoint ${SAVEPOINT}`);
-      // where every statement went well, the release does too: the next handler begins without waiting for the answer
+      // Where every statement went well, the release does too: the next handler begins without waiting for the answer. Where
+      // one failed that nobody waited for, the commit fails.
       if (!settled && statements.allWentWell()) return void released.catch(blame.note);
       const answers = await Promise.allSettled([settled, released]);
       const failed = answers.find((answer) => answer.status === "rejected");
       if (failed) throw blame.note(whyNotSettled(failed.reason), { isLast: true });
     },
     fault() {
+      if (!isSound) return "infrastructure";
       if (blame.isInfrastructure()) return "infrastructure";
       return blame.isContention() ? "contention" : "own";
     },

@@ -75,18 +75,23 @@ export function createSharedCommits({ handlerPool, bounds }: SharedCommitOptions
     }
     const until = steadyMs() + SHARE_MS;
     const kept: Kept[] = [];
-    let isHeldUp = false;
+    const heldUp: Member[] = [];
     for (let member: Member | undefined = first; member; member = joining(first)) {
       const one = await takePart(member, transaction);
-      if (one === "held up") {
-        isHeldUp = true;
-        waiting.push({ ...member, run: runAgain(member.run), carried: member.carried + 1 });
-      } else if (one) kept.push(one);
-      if (isHeldUp || kept.length >= share || steadyMs() > until || transaction.isOver()) break;
+      if (one === "held up") heldUp.push(member);
+      else if (one) kept.push(one);
+      const isFull = kept.length >= share || steadyMs() > until;
+      if (isFull || heldUp.length > 0 || transaction.isOver()) break;
     }
+    if (!(await commitAll(transaction, kept))) heldUp.push(...kept.map(({ member }) => member));
+    for (const member of heldUp) carryOver(member);
     // the fewer share a transaction, the shorter it holds what others want
-    share = isHeldUp ? Math.max(1, Math.floor(share / 2)) : Math.min(SHARE_MAX, share + 1);
-    await commitAll(transaction, kept);
+    share = heldUp.length > 0 ? Math.max(1, Math.floor(share / 2)) : Math.min(SHARE_MAX, share + 1);
+  }
+
+  function carryOver(member: Member): void {
+    if (member.carried === CARRIED_MAX) return member.resolve("alone");
+    waiting.push({ ...member, run: runAgain(member.run), carried: member.carried + 1 });
   }
 
   /** The next one, where it can be in the transaction that `first` began: not one that may take longer. */
@@ -124,16 +129,16 @@ async function takePart(
     return { job, trail, attempt, isSettled, member };
   } catch (error) {
     if (!transaction.isOver()) await part.undo().catch(transaction.abandon);
-    const fault = run.stop.reason() === undefined ? part.fault() : "own";
-    if (fault === "contention" && member.carried < CARRIED_MAX) return "held up";
-    if (fault === "own") member.reject(error);
+    const isStopped = run.stop.reason() !== undefined;
+    if (!isStopped && (transaction.isHeldUp() || part.fault() === "contention")) return "held up";
+    if (isStopped || part.fault() === "own") member.reject(error);
     else member.resolve("alone");
     return undefined;
   }
 }
 
-/** Commits what was kept, all of it or nothing. */
-async function commitAll(transaction: SharedTransaction, kept: readonly Kept[]): Promise<void> {
+/** Commits what was kept, all of it or nothing. False where it is to be tried again: others hold what it needs. */
+async function commitAll(transaction: SharedTransaction, kept: readonly Kept[]): Promise<boolean> {
   crashPoint("work.before_shared_commit");
   try {
     if (transaction.isOver() || kept.length === 0) throw new Error("there is nothing to commit");
@@ -142,10 +147,12 @@ async function commitAll(transaction: SharedTransaction, kept: readonly Kept[]):
     for (const { member } of kept) member.resolve("done");
   } catch (error) {
     await transaction.rollback();
+    if (transaction.isHeldUp()) return false;
     for (const { member } of kept) {
       if (error instanceof CommitUnknown) member.reject(error);
       // a lost lease, a deferred constraint: whose it is shows when each is tried alone
       else member.resolve("alone");
     }
   }
+  return true;
 }

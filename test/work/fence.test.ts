@@ -329,3 +329,60 @@ test("leaves nothing of a handler's session to the next: settings, roles, locks"
   await untilDrained(pool);
   for (const left of seen) expect(left).toEqual({ tenant: expect.toBeOneOf([null, ""]) as string, locks: 0 });
 });
+
+test("commits what a handler sent without waiting for it, in order, together with its completion", async () => {
+  const { url, pool } = await withLedger();
+  const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 2 });
+  ukemi.on("stripe", TYPE, ({ tx, event }) => {
+    tx.send("insert into ledger values ($1, 'first')", [event.id]);
+    tx.send({ text: "update ledger set note = note || ', second' where event = $1", values: [event.id] });
+  });
+  await ukemi.work();
+  const events = Array.from({ length: 40 }, (_, nth) => `evt_${nth}`);
+  await storeElsewhere(url, events);
+  const jobs = await untilDrained(pool);
+  expect(jobs.every(({ state, attempt }) => state === "done" && attempt === 1)).toBe(true);
+  const { rows } = await pool.query("select note, count(*)::int as n from ledger group by 1");
+  expect(rows).toEqual([{ note: "first, second", n: 40 }]);
+});
+
+test.each([
+  ["fails", "insert into ledger values (null)", "DatabaseError 23502"],
+  ["is refused", "commit", "UkemiError transaction_over"],
+])("a statement that %s fails the try, though nobody waited for it", async (_what, text, error_class) => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi } = makeUkemi(url);
+  for (const waits of [false, true]) {
+    ukemi.on(
+      "stripe",
+      TYPE,
+      async ({ tx, event }) => {
+        tx.send("insert into ledger values ($1)", [event.id]);
+        tx.send(text);
+        if (waits) await tx.query("insert into ledger values ($1)", [event.id]);
+      },
+      { ...FAST, name: waits ? "waits" : "does not wait" },
+    );
+  }
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  const jobs = await untilDrained(pool);
+  expect(jobs).toMatchObject([
+    { state: "dead", attempt: 3, error_class },
+    { state: "dead", attempt: 3, error_class },
+  ]);
+  expect(await entries()).toBe(0);
+});
+
+test("writes nothing that was sent by a handler whose lease was taken away", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi, lines } = makeUkemi(url);
+  ukemi.on("stripe", TYPE, async ({ tx, event }) => {
+    await takeAway(pool);
+    tx.send("insert into ledger values ($1)", [event.id]);
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => lines().some((line) => line.outcome === "lost"), "the try to be lost");
+  expect(await entries()).toBe(0);
+});

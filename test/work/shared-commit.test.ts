@@ -228,31 +228,36 @@ test.each([
   expect(await entries()).toEqual(events.filter((id) => id !== "evt_003"));
 });
 
-test("handlers that lock the same rows in opposite order all end, without an attempt burnt", async () => {
-  const { url, pool } = await withLedger();
-  await pool.query(
-    "create table hot (id int primary key, n int not null); insert into hot select n, 0 from generate_series(0, 3) n",
-  );
-  const events = named(200);
-  const { ukemi } = makeUkemi(url, { concurrency: 200 });
-  ukemi.on(
-    "stripe",
-    TYPE,
-    async ({ tx, event }) => {
-      const nth = Number(event.id.slice(4));
-      for (const id of [nth % 4, 3 - (nth % 4)]) {
-        await tx.query("update hot set n = n + 1 where id = $1", [id]);
-      }
-    },
-    SHARED,
-  );
-  await ukemi.work();
-  await storeElsewhere(url, events);
-  const jobs = await untilDrained(pool);
-  expect(jobs.every(({ state }) => state === "done")).toBe(true);
-  const { rows } = await pool.query<{ n: number }>("select sum(n)::int as n from hot");
-  expect(rows[0]!.n).toBe(400);
-});
+test.each(["waits for", "does not wait for"])(
+  "handlers that lock the same rows in opposite order all end, where each %s its statements",
+  async (how) => {
+    const { url, pool } = await withLedger();
+    await pool.query(
+      "create table hot (id int primary key, n int not null); insert into hot select n, 0 from generate_series(0, 3) n",
+    );
+    const events = named(200);
+    const { ukemi } = makeUkemi(url, { concurrency: 200 });
+    ukemi.on(
+      "stripe",
+      TYPE,
+      async ({ tx, event }) => {
+        const nth = Number(event.id.slice(4));
+        for (const id of [nth % 4, 3 - (nth % 4)]) {
+          const statement = { text: "update hot set n = n + 1 where id = $1", values: [id] };
+          if (how === "waits for") await tx.query(statement);
+          else tx.send(statement);
+        }
+      },
+      SHARED,
+    );
+    await ukemi.work();
+    await storeElsewhere(url, events);
+    const jobs = await untilDrained(pool);
+    expect(jobs.every(({ state }) => state === "done")).toBe(true);
+    const { rows } = await pool.query<{ n: number }>("select sum(n)::int as n from hot");
+    expect(rows[0]!.n).toBe(400);
+  },
+);
 
 test("a row that somebody else holds is waited for alone, and holds up nobody", async () => {
   const { url, pool, entries } = await withLedger();
@@ -404,4 +409,52 @@ test("is refused where a commit cannot be shared", async () => {
   const { ukemi } = makeUkemi(url);
   expect(() => ukemi.on("stripe", TYPE, () => {}, { sharedCommit: true, queue: "inline" })).toThrow("share");
   expect(() => ukemi.on("stripe", TYPE, () => {}, { sharedCommit: "yes" as never })).toThrow("true or false");
+});
+
+test("statements that nobody waits for are committed in the order in which they were sent", async () => {
+  const { url, pool, entries, commits } = await withLedger();
+  const events = named(120);
+  const { ukemi } = makeUkemi(url, { concurrency: 120 });
+  ukemi.on(
+    "stripe",
+    TYPE,
+    ({ tx, event }) => {
+      tx.send("insert into ledger values ('wrong')");
+      tx.send("update ledger set event = $1 where event = 'wrong'", [event.id]);
+    },
+    SHARED,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, events);
+  const jobs = await untilDrained(pool);
+  expect(jobs.every(({ state, attempt }) => state === "done" && attempt === 1)).toBe(true);
+  expect(await entries()).toEqual(events);
+  expect(await commits()).toBeLessThan(30);
+});
+
+test("a statement that fails and that nobody waited for fails its own handler, and no other", async () => {
+  const { url, pool, entries } = await withLedger();
+  const events = named(50);
+  const { ukemi } = makeUkemi(url, { concurrency: 50 });
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => {
+      const nth = Number(event.id.slice(4));
+      if (nth === 20) tx.send("insert into ledger values (null)");
+      if (nth === 30) tx.send("set local statement_timeout = 1"); // refused
+      if (nth % 3 === 0) await tx.query("insert into ledger values ($1)", [event.id]);
+      else tx.send("insert into ledger values ($1)", [event.id]);
+    },
+    SHARED,
+  );
+  await ukemi.work();
+  await storeElsewhere(url, events);
+  const jobs = await untilDrained(pool);
+  expect(jobs.filter(({ state }) => state !== "done")).toMatchObject([
+    { event_id: "evt_020", state: "dead", attempt: 3, error_class: "DatabaseError 23502" },
+    { event_id: "evt_030", state: "dead", attempt: 3, error_class: "UkemiError transaction_over" },
+  ]);
+  expect(jobs.filter(({ state }) => state === "done").every(({ attempt }) => attempt === 1)).toBe(true);
+  expect(await entries()).toEqual(events.filter((id) => id !== "evt_020" && id !== "evt_030"));
 });
