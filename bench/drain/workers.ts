@@ -32,6 +32,8 @@ export interface Drain {
 }
 
 const TRANSACTIONAL = "pg-boss transactional";
+const OWN_COMMIT = { BENCH_CONCURRENCY: "64", BENCH_CONNECTIONS: "8" };
+const SEND = "ukemi, tx.send";
 const SHARED = "ukemi, sharedCommit";
 const ONE_FLUSH = "limit: one-flush transaction by hand";
 const GRAPHILE = "graphile-worker";
@@ -45,23 +47,31 @@ export const ONCE: Drain = {
       name: "ukemi",
       file: "./drain/ukemi.ts",
       schema: true,
-      env: { BENCH_CONCURRENCY: "16" },
-      notes: "one commit for each job; concurrency 16, logs and metrics on",
+      env: OWN_COMMIT,
+      notes: "one commit for each job; concurrency 64 on 8 connections, logs and metrics on",
     },
     {
       name: "ukemi on this machine's Node",
       file: "./drain/ukemi.ts",
       schema: true,
       machineNode: true,
-      env: { BENCH_CONCURRENCY: "16" },
+      env: OWN_COMMIT,
       notes: "the same",
+    },
+    {
+      name: SEND,
+      file: "./drain/ukemi.ts",
+      schema: true,
+      env: { ...OWN_COMMIT, BENCH_SEND: "on" },
+      notes: "one commit for each job; the handler does not wait for its UPDATE (tx.send), the commit does",
     },
     {
       name: SHARED,
       file: "./drain/ukemi.ts",
       schema: true,
-      env: { BENCH_CONCURRENCY: "400", BENCH_SHARED: "on" },
-      notes: "sharedCommit: up to 50 jobs in one commit, each in a savepoint of its own; concurrency 400",
+      env: { BENCH_CONCURRENCY: "400", BENCH_SHARED: "on", BENCH_SEND: "on" },
+      notes:
+        "sharedCommit and tx.send: up to 50 jobs in one commit, each in a savepoint of its own; concurrency 400",
     },
     {
       name: ONE_FLUSH,
@@ -106,8 +116,8 @@ export const ONCE: Drain = {
     },
   ],
   bars: [
-    { bar: "drainTransactional", theirs: TRANSACTIONAL },
-    { bar: "drainLimit", theirs: ONE_FLUSH },
+    { bar: "drainTransactional", ours: SEND, theirs: TRANSACTIONAL },
+    { bar: "drainLimit", ours: SEND, theirs: ONE_FLUSH },
     { bar: "drainShared", ours: SHARED, theirs: TRANSACTIONAL },
   ],
 };
@@ -121,8 +131,8 @@ export const NOOP: Drain = {
       name: "ukemi",
       file: "./drain/ukemi.ts",
       schema: true,
-      env: { BENCH_CONCURRENCY: "500" },
-      notes: "concurrency 500, logs and metrics on",
+      env: { BENCH_CONCURRENCY: "1000" },
+      notes: "concurrency 1000, logs and metrics on",
     },
     {
       name: "limit: claim and complete 500 by hand",

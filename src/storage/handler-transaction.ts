@@ -25,6 +25,12 @@ export interface OpenableTransaction {
   abandon(): void;
 }
 
+/** How many transactions of a connection were sent to their end, and are not answered yet. */
+const unanswered = new WeakMap<pg.ClientBase, number>();
+
+/** Behind so many nobody need stand: another connection will be free sooner. */
+const UNANSWERED_MAX = 3;
+
 /** Nothing is opened until the first statement. */
 export function createHandlerTransaction(pool: Pool, limits: TransactionLimits): OpenableTransaction {
   let opening: Promise<pg.PoolClient> | undefined;
@@ -76,7 +82,9 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     released = true;
     const watchdog = setTimeout(() => cut(client), limits.commitMs);
     const ending = end(client);
-    const isPassedOn = !leaves && pool.waitingCount > 0;
+    const depth = unanswered.get(client) ?? 0;
+    const isPassedOn = !leaves && pool.waitingCount > 0 && depth < UNANSWERED_MAX;
+    unanswered.set(client, depth + 1);
     if (isPassedOn) client.release();
     let broken = false;
     try {
@@ -88,6 +96,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       throw error;
     } finally {
       clearTimeout(watchdog);
+      unanswered.set(client, unanswered.get(client)! - 1);
       client.off("error", blame.noteLoss);
       if (!isPassedOn) client.release(broken);
     }
