@@ -4,6 +4,7 @@ import { crashPoint } from "../crash-point.ts";
 import { problem, type Answer } from "./answer.ts";
 import { CallerGone, type ReadBody, type ReadLimits } from "./delivery.ts";
 import type { Receive } from "./receive.ts";
+import { atEndOfTurn } from "./turn.ts";
 
 export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
   /**
@@ -98,7 +99,9 @@ function readBody(request: IncomingMessage, { bytesMax, admit }: ReadLimits): Pr
       resolve(bytes > bytesMax ? "too large" : "no room");
     }
     request.on("data", take);
-    request.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.once("end", () =>
+      atEndOfTurn(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))),
+    );
     request.once("error", gone);
     request.once("close", gone);
   });
