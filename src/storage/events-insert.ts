@@ -1,4 +1,5 @@
 // The statement that stores a batch: events, bodies, the jobs of every subscription that fits, outcomes where nothing is to do.
+import { EARLIER } from "./events-earlier.ts";
 
 /** Slots that a worker of this process offers. Nothing may overtake: not a pause, not a job that is due already. */
 const OPEN_QUEUES = `
@@ -136,8 +137,9 @@ outcomes as (
 )
 select
   extract(epoch from moment.at) * 1000 as now_ms,
-  -- said only where one is missing
-  case when (select count(*) from stored) < cardinality($1::uuid[]) then array(select id::text from stored) end as stored,
+  (select count(*) from stored)::int as stored,
+  -- looked for only where one is missing
+  case when (select count(*) from stored) < cardinality($1::uuid[]) then ${EARLIER} end as earlier,
   array(select distinct queue from routed where state = 'ready') as ready,
   (select json_agg(distinct jsonb_build_array(queue, key)) from routed where state = 'waiting') as waiting,
   ${offered ? TOLD : "null"} as claimed

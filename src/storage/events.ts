@@ -2,10 +2,11 @@
 import { boolArray, byteaArray, intArray, textArray, timestamptzArray, uuidArray } from "./arrays.ts";
 import type { Job, JobEvent } from "./claim.ts";
 import type { JobKey } from "./due.ts";
+import { findEarlier, identityOf, type EarlierRow, type StoredEarlier } from "./events-earlier.ts";
 import { INSERT, INSERT_OFFERED, SEPARATOR } from "./events-insert.ts";
 import type { Keyring, StoredContent } from "./keyring.ts";
 import type { Connection } from "./postgres.ts";
-import { REVIVABLE, reviveJobs } from "./revive.ts";
+import { reviveJobs } from "./revive.ts";
 
 /** An event that was verified and is to be stored. */
 export interface NewEvent {
@@ -70,13 +71,6 @@ export interface SlotOffer {
 /** How long an insert waits for another transaction; longer is contention, and is tried again apart from the others. */
 const LOCK_TIMEOUT_MS = 50;
 
-const FIND = `
-select
-  e.id, e.event_id, e.source, e.account, e.livemode,
-  exists (select from ukemi.jobs j where j.event = e.id and ${REVIVABLE}) as revivable
-from unnest($1::text[], $2::text[], $3::text[], $4::bool[]) as a (event_id, source, account, livemode)
-join ukemi.events e using (event_id, source, account, livemode)`;
-
 /** A job that was inserted as claimed, as it is told. */
 type ClaimedRow = [
   id: string,
@@ -90,8 +84,10 @@ type ClaimedRow = [
 
 interface StoredRow {
   readonly now_ms: string;
+  /** How many. */
+  readonly stored: number;
   /** Null where all were stored. */
-  readonly stored: readonly string[] | null;
+  readonly earlier: readonly EarlierRow[] | null;
   readonly ready: readonly string[];
   readonly waiting: readonly (readonly [queue: string, key: string])[] | null;
   readonly claimed: readonly ClaimedRow[] | null;
@@ -136,9 +132,7 @@ export async function storeEvents(
     ],
   });
   const row = rows[0]!;
-  const storedIds = row.stored && new Set(row.stored);
-  const missing = storedIds ? events.filter((event) => !storedIds.has(event.id)) : [];
-  const earlier = missing.length === 0 ? NONE : await findStored(connection, missing);
+  const earlier = row.stored === events.length ? NONE : await findAll(connection, row, [...unique]);
   const revived = earlier.revivable.length === 0 ? [] : await reviveJobs(connection, earlier.revivable);
   const databaseMs = Number(row.now_ms);
   return {
@@ -153,9 +147,6 @@ export async function storeEvents(
     events: batch.map((event, index) => {
       const identity = identities[index]!;
       const id = earlier.ids.get(identity) ?? unique.get(identity)!.id;
-      // retention may remove the earlier event between the two statements: then nothing is stored, and nobody is told so
-      if (storedIds && !earlier.ids.has(identity) && !storedIds.has(id))
-        throw new Error("the event stored earlier has gone: try again");
       return { id, duplicate: id !== event.id };
     }),
   };
@@ -220,45 +211,34 @@ function jobEvent(event: NewEvent, databaseMs: number): JobEvent {
   };
 }
 
-interface StoredEarlier {
-  /** By identity. */
-  readonly ids: ReadonlyMap<string, string>;
-  /** Those with a dead job that a resend brings back. */
-  readonly revivable: readonly string[];
-}
-
 const NONE: StoredEarlier = { ids: new Map(), revivable: [] };
 
-/** The ids under which these events are stored already, by identity. */
-async function findStored(
+/** The ids under which these events are stored, as far as they were not stored just now. */
+async function findAll(
   connection: Pick<Connection, "query" | "pooled">,
-  events: readonly NewEvent[],
+  row: StoredRow,
+  arrived: readonly (readonly [identity: string, event: NewEvent])[],
 ): Promise<StoredEarlier> {
-  const { rows } = await connection.query<{
-    id: string;
-    event_id: string;
-    source: string;
-    account: string;
-    livemode: boolean;
-    revivable: boolean;
-  }>({
-    ...(connection.pooled ? {} : { name: "find events" }),
-    text: FIND,
-    values: [
-      textArray(events.map((event) => event.eventId)),
-      textArray(events.map((event) => event.source)),
-      textArray(events.map((event) => event.account)),
-      boolArray(events.map((event) => event.livemode)),
-    ],
-  });
-  return {
-    ids: new Map(rows.map((row) => [identityOf({ ...row, eventId: row.event_id }), row.id])),
-    revivable: rows.flatMap((row) => (row.revivable ? row.id : [])),
-  };
-}
+  const ids = new Map<string, string>();
+  const revivable: string[] = [];
+  function note(found: readonly EarlierRow[], among: typeof arrived): void {
+    for (const [index, id, canRevive] of found) {
+      ids.set(among[index]![0], id);
+      if (canRevive) revivable.push(id);
+    }
+  }
+  note(row.earlier ?? [], arrived);
+  if (row.stored + ids.size === arrived.length) return { ids, revivable };
 
-function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "eventId">): string {
-  return `${event.source}\u0000${event.account}\u0000${event.livemode}\u0000${event.eventId}`;
+  const unsure = arrived.filter(([identity]) => !ids.has(identity));
+  const found = await findEarlier(
+    connection,
+    unsure.map(([, event]) => event),
+  );
+  note(found, unsure);
+  // retention may remove the earlier event between the two statements: then nothing is stored, and nobody is told so
+  if (ids.size < arrived.length) throw new Error("the event stored earlier has gone: try again");
+  return { ids, revivable };
 }
 
 function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Buffer[] {
