@@ -1,5 +1,4 @@
 // The statement that stores a batch: events, bodies, the jobs of every subscription that fits, outcomes where nothing is to do.
-import { EARLIER } from "./events-earlier.ts";
 
 /** Slots that a worker of this process offers. Nothing may overtake: not a pause, not a job that is due already. */
 const OPEN_QUEUES = `
@@ -137,11 +136,10 @@ outcomes as (
 )
 select
   extract(epoch from moment.at) * 1000 as now_ms,
-  (select count(*) from stored)::int as stored,
-  -- looked for only where one is missing
-  case when (select count(*) from stored) < cardinality($1::uuid[]) then ${EARLIER} end as earlier,
-  array(select distinct queue from routed where state = 'ready') as ready,
-  (select json_agg(distinct jsonb_build_array(queue, key)) from routed where state = 'waiting') as waiting,
+  -- only where one was there before
+  case when (select count(*) from stored) < cardinality($1::uuid[]) then ukemi.find_events($5, $2, $3, $4) end as found,
+  -- ready those without a key, waiting those with one
+  (select json_agg(distinct jsonb_build_array(queue, key)) from routed where state <> 'running') as open,
   ${offered ? TOLD : "null"} as claimed
 from moment`;
 

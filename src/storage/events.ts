@@ -2,7 +2,6 @@
 import { boolArray, byteaArray, intArray, textArray, timestamptzArray, uuidArray } from "./arrays.ts";
 import type { Job, JobEvent } from "./claim.ts";
 import type { JobKey } from "./due.ts";
-import { findEarlier, identityOf, type EarlierRow, type StoredEarlier } from "./events-earlier.ts";
 import { INSERT, INSERT_OFFERED, SEPARATOR } from "./events-insert.ts";
 import type { Keyring, StoredContent } from "./keyring.ts";
 import type { Connection } from "./postgres.ts";
@@ -84,12 +83,10 @@ type ClaimedRow = [
 
 interface StoredRow {
   readonly now_ms: string;
-  /** How many. */
-  readonly stored: number;
-  /** Null where all were stored. */
-  readonly earlier: readonly EarlierRow[] | null;
-  readonly ready: readonly string[];
-  readonly waiting: readonly (readonly [queue: string, key: string])[] | null;
+  /** Null where all are new; else where they are stored, all of them, also those stored just now. */
+  readonly found: readonly (readonly [place: number, id: string, hasDead: boolean])[] | null;
+  /** Queues with jobs for whoever comes first; with a key they wait for it. */
+  readonly open: readonly (readonly [queue: string, key: string | null])[] | null;
   readonly claimed: readonly ClaimedRow[] | null;
 }
 
@@ -132,21 +129,20 @@ export async function storeEvents(
     ],
   });
   const row = rows[0]!;
-  const earlier = row.stored === events.length ? NONE : await findAll(connection, row, [...unique]);
-  const revived = earlier.revivable.length === 0 ? [] : await reviveJobs(connection, earlier.revivable);
+  const found = row.found && foundBefore(row.found, events);
+  const revived = found && found.dead.length > 0 ? await reviveJobs(connection, found.dead) : [];
+  const open = [...(row.open ?? []), ...revived.map(({ queue, key }) => [queue, key] as const)];
   const databaseMs = Number(row.now_ms);
   return {
     databaseMs,
     claimed: row.claimed ? toJobs(row.claimed, offer!, events, databaseMs) : [],
-    waiting: [
-      ...(row.waiting ?? []).map(([queue, key]) => ({ queue, key })),
-      ...revived.flatMap(({ queue, key }) => (key === null ? [] : { queue, key })),
-    ],
+    waiting: open.flatMap(([queue, key]) => (key === null ? [] : { queue, key })),
     revived: revived.reduce((sum, { count }) => sum + count, 0),
-    ready: [...new Set([...row.ready, ...revived.map(({ queue }) => queue)])],
+    ready: [...new Set(open.flatMap(([queue, key]) => (key === null ? queue : [])))],
     events: batch.map((event, index) => {
       const identity = identities[index]!;
-      const id = earlier.ids.get(identity) ?? unique.get(identity)!.id;
+      const first = unique.get(identity)!;
+      const id = found?.ids.get(first) ?? first.id;
       return { id, duplicate: id !== event.id };
     }),
   };
@@ -211,34 +207,21 @@ function jobEvent(event: NewEvent, databaseMs: number): JobEvent {
   };
 }
 
-const NONE: StoredEarlier = { ids: new Map(), revivable: [] };
+/** The ids under which these events are stored, and those of them that a resend may bring back. */
+function foundBefore(
+  found: NonNullable<StoredRow["found"]>,
+  events: readonly NewEvent[],
+): { readonly ids: ReadonlyMap<NewEvent, string>; readonly dead: readonly string[] } {
+  // retention may remove the earlier event under our eyes: then nothing is stored, and nobody is told so
+  if (found.length < events.length) throw new Error("the event stored earlier has gone: try again");
+  return {
+    ids: new Map(found.map(([place, id]) => [events[place - 1]!, id])),
+    dead: found.flatMap(([, id, hasDead]) => (hasDead ? id : [])),
+  };
+}
 
-/** The ids under which these events are stored, as far as they were not stored just now. */
-async function findAll(
-  connection: Pick<Connection, "query" | "pooled">,
-  row: StoredRow,
-  arrived: readonly (readonly [identity: string, event: NewEvent])[],
-): Promise<StoredEarlier> {
-  const ids = new Map<string, string>();
-  const revivable: string[] = [];
-  function note(found: readonly EarlierRow[], among: typeof arrived): void {
-    for (const [index, id, canRevive] of found) {
-      ids.set(among[index]![0], id);
-      if (canRevive) revivable.push(id);
-    }
-  }
-  note(row.earlier ?? [], arrived);
-  if (row.stored + ids.size === arrived.length) return { ids, revivable };
-
-  const unsure = arrived.filter(([identity]) => !ids.has(identity));
-  const found = await findEarlier(
-    connection,
-    unsure.map(([, event]) => event),
-  );
-  note(found, unsure);
-  // retention may remove the earlier event between the two statements: then nothing is stored, and nobody is told so
-  if (ids.size < arrived.length) throw new Error("the event stored earlier has gone: try again");
-  return { ids, revivable };
+function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "eventId">): string {
+  return `${event.source}\u0000${event.account}\u0000${event.livemode}\u0000${event.eventId}`;
 }
 
 function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Buffer[] {

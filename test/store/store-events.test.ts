@@ -56,6 +56,16 @@ test("gives a duplicate the id of the event that another session stores at the s
   );
 });
 
+test("acknowledges nothing that is neither stored now nor found", async () => {
+  const { url, pool } = await createDatabase();
+  // as when retention removes the earlier event between the conflict and the search
+  await pool.query(`
+    create function lose() returns trigger language plpgsql as $$ begin return null; end $$;
+    create trigger lose before insert on ukemi.events for each row when (new.event_id = 'evt_lost') execute function lose()`);
+  await expect(storeDirectly(url, ["evt_lost"])).rejects.toThrow("has gone");
+  await expect(storeDirectly(url, ["evt_kept", "evt_lost"])).rejects.toThrow("has gone");
+});
+
 test("does not call an event a duplicate of itself when an unknown commit is tried again", async () => {
   const { url, pool } = await createDatabase();
   const event = newEvent("evt_1");
