@@ -1,4 +1,4 @@
-// Figures are gathered as plain numbers, and given to prom-client many at a time: one by one they cost more than the log line.
+// Figures are gathered as plain numbers, and given to prom-client many at a time: one by one they cost as much as the log line.
 
 /** So many are held at the most. */
 const HELD_MAX = 512;
