@@ -26,6 +26,11 @@ export type CrashPoint = (typeof CRASH_POINTS)[number];
 const [armed, nth] = (process.env.UKEMI_CRASH_AT ?? "").split(":");
 let passes = 0;
 
+/** Whether a test armed this place: for those that would cost more than a comparison to pass. */
+export function isArmed(name: CrashPoint): boolean {
+  return armed === name;
+}
+
 /** Ends the process without warning if a test armed this place. */
 export function crashPoint(name: CrashPoint): void {
   if (armed !== name) return;

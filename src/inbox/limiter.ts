@@ -31,6 +31,7 @@ const TRUST_MS = 60 * 60_000;
 export function createRefusalLimiter(perMinute: number, now: () => number = steadyMs): RefusalLimiter {
   const buckets = new Map<string, Bucket>();
   const perMs = perMinute / 60_000;
+  let latest: string | undefined; // who comes again and again need not be moved each time
 
   function bucketOf(sender: string): Bucket {
     const at = now();
@@ -42,6 +43,8 @@ export function createRefusalLimiter(perMinute: number, now: () => number = stea
     };
     bucket.tokens = Math.min(perMinute, bucket.tokens + (at - bucket.filledAt) * perMs);
     bucket.filledAt = at;
+    if (sender === latest) return bucket;
+    latest = sender;
     buckets.delete(sender); // back in as the most recently used
     buckets.set(sender, bucket);
     if (buckets.size > ADDRESSES_MAX) buckets.delete(buckets.keys().next().value!);

@@ -1,9 +1,10 @@
 // The receiver for node:http and what is built on it: our own server, Express, Fastify.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { crashPoint } from "../crash-point.ts";
+import { crashPoint, isArmed } from "../crash-point.ts";
 import { problem, type Answer } from "./answer.ts";
 import { CallerGone, type ReadBody, type ReadLimits } from "./delivery.ts";
 import type { Receive } from "./receive.ts";
+import { atEndOfTurn } from "./turn.ts";
 
 export interface NodeReceiverOptions<R extends IncomingMessage = IncomingMessage> {
   /**
@@ -29,6 +30,9 @@ export interface NodeReceiverParts<R extends IncomingMessage> {
 
 /** How long a caller that was turned away may go on sending before its connection is cut. */
 const LINGER_MS = 1000;
+
+/** A listener for every answer would be one more thing to make and to call: there is one only for the test that needs it. */
+const ANSWERED = isArmed("server.after_answer") ? () => crashPoint("server.after_answer") : undefined;
 
 /** Makes `(request, response) => Promise<void>`. */
 export function createNodeReceiver<R extends IncomingMessage>(parts: NodeReceiverParts<R>): NodeReceiver<R> {
@@ -56,7 +60,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: Answer
   // a 204 must not carry a length
   if (answer.status !== 204) response.setHeader("content-length", Buffer.byteLength(answer.body));
   response.writeHead(answer.status, answer.headers);
-  response.end(answer.body, () => crashPoint("server.after_answer"));
+  response.end(answer.body, ANSWERED);
   if (request.complete) return;
   // The rest of the body is read and thrown away, so that the caller sees the answer instead of a reset; but not for long.
   request.resume();
@@ -98,7 +102,9 @@ function readBody(request: IncomingMessage, { bytesMax, admit }: ReadLimits): Pr
       resolve(bytes > bytesMax ? "too large" : "no room");
     }
     request.on("data", take);
-    request.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    request.once("end", () =>
+      atEndOfTurn(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))),
+    );
     request.once("error", gone);
     request.once("close", gone);
   });

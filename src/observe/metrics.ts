@@ -1,15 +1,13 @@
 // What Prometheus may ask for. Labels are bounded: no id, no address, no text of a caller's choosing.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
-import type { Receipt } from "../inbox/receipt.ts";
 import type { Fault } from "../storage/faults.ts";
 import type { Rescued } from "../storage/rescue.ts";
 import type { Report } from "../work/execute.ts";
 import type { Backlog } from "./backlog.ts";
+import { createReceiptMetrics, createRequestMetrics, SECONDS, type InboxMetrics } from "./inbox-metrics.ts";
 
-export interface Metrics {
+export interface Metrics extends InboxMetrics {
   readonly registry: Registry;
-  receipt(receipt: Receipt): void;
-  request(route: string, method: string, status: number, seconds: number): void;
   /** Rejections that the quarantine did not keep because too many came at once. */
   rejectionsDropped(count: number): void;
   databaseFault(fault: Fault): void;
@@ -40,10 +38,7 @@ export interface MetricsOptions {
   readonly backlog?: () => Promise<Backlog | undefined>;
 }
 
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
 const QUEUE_STATES = ["ready", "scheduled", "waiting", "running", "dead"] as const;
-const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
 /** Makes the metrics, each instance with its own registry. */
 export function createMetrics(options: MetricsOptions): Metrics {
@@ -57,45 +52,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames: ["version", "node"],
     registers,
   }).set({ version: options.version, node: process.version }, 1);
-  const requests = new Counter({
-    name: "ukemi_http_requests_total",
-    help: "Answered HTTP requests.",
-    labelNames: ["route", "method", "code"],
-    registers,
-  });
-  const requestSeconds = new Histogram({
-    name: "ukemi_http_request_duration_seconds",
-    help: "From the head of a request to its answer.",
-    labelNames: ["route", "method"],
-    buckets: SECONDS,
-    registers,
-  });
-  const events = new Counter({
-    name: "ukemi_inbox_events_total",
-    help: "Deliveries by what became of them.",
-    labelNames: ["source", "result"],
-    registers,
-  });
-  const commitSeconds = new Histogram({
-    name: "ukemi_inbox_commit_duration_seconds",
-    help: "From the last byte of a delivery to its durable commit.",
-    labelNames: ["source"],
-    buckets: SECONDS,
-    registers,
-  });
-  const payloadBytes = new Histogram({
-    name: "ukemi_inbox_payload_bytes",
-    help: "Size of the bodies that were read.",
-    labelNames: ["source"],
-    buckets: BYTES,
-    registers,
-  });
-  const lastEvent = new Gauge({
-    name: "ukemi_inbox_last_event_timestamp_seconds",
-    help: "When an event of a source was last stored, or recognised as a duplicate. A provider gone silent shows here.",
-    labelNames: ["source"],
-    registers,
-  });
+  const { request } = createRequestMetrics(registers);
+  const { receipt } = createReceiptMetrics(registers);
   new Gauge({
     name: "ukemi_inbox_waiting_events",
     help: "Verified events that wait for their commit.",
@@ -143,19 +101,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   return {
     registry,
     ...work,
-    receipt(receipt) {
-      const source = receipt.source;
-      events.inc({ source, result: receipt.result });
-      if (receipt.bodyBytes !== undefined) payloadBytes.observe({ source }, receipt.bodyBytes);
-      if (receipt.commitMs === undefined) return;
-      commitSeconds.observe({ source }, receipt.commitMs / 1000);
-      lastEvent.set({ source }, Date.now() / 1000);
-    },
-    request(route, method, status, seconds) {
-      const known = METHODS.includes(method) ? method : "other";
-      requests.inc({ route, method: known, code: status });
-      requestSeconds.observe({ route, method: known }, seconds);
-    },
+    receipt,
+    request,
     rejectionsDropped: (count) => dropped.inc(count),
     databaseFault: (fault) => faults.inc({ fault }),
     roundFailed: (round) => rounds.inc({ round }),

@@ -12,6 +12,7 @@ import { steadyMs } from "../clock.ts";
 import { UkemiError, type ErrorCode } from "../errors.ts";
 import { createAddressOf } from "../inbox/address.ts";
 import { problem } from "../inbox/answer.ts";
+import type { NodeReceiver } from "../inbox/node.ts";
 import { describeFault } from "../storage/faults.ts";
 import type { Ukemi } from "../ukemi.ts";
 import { createApp } from "./app.ts";
@@ -52,8 +53,7 @@ export async function startServer(ukemi: Ukemi): Promise<RunningServer> {
       if (stopping) response.setHeader("connection", "close");
       if (!request.url?.startsWith("/")) request.url = pathOf(request.url);
       if (!request.url.startsWith(WEBHOOK_PATH)) return void onRequest(request, response);
-      countRequest(ukemi, request, response);
-      void onWebhook(request, response);
+      void answerWebhook(ukemi, onWebhook, request, response);
     },
   );
   server.maxConnections = settings.connectionsMax;
@@ -88,16 +88,17 @@ function pathOf(url: string | undefined): string {
   }
 }
 
-function countRequest(ukemi: Ukemi, request: IncomingMessage, response: ServerResponse): void {
+/** A caller that went away has no answer, and is not counted. */
+async function answerWebhook(
+  { metrics }: Ukemi,
+  onWebhook: NodeReceiver,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const startedAt = steadyMs();
-  response.once("finish", () =>
-    ukemi.metrics.request(
-      "ingest",
-      request.method ?? "",
-      response.statusCode,
-      (steadyMs() - startedAt) / 1000,
-    ),
-  );
+  await onWebhook(request, response);
+  if (!response.headersSent) return;
+  metrics.request("ingest", request.method ?? "", response.statusCode, (steadyMs() - startedAt) / 1000);
 }
 
 const LISTEN_FAULTS: Readonly<Record<string, string>> = {

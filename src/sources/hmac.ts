@@ -5,7 +5,7 @@ import type { ContentOptions } from "./content.ts";
 import { identifyHmacEvent, readHmacFields } from "./hmac-event.ts";
 import type { HmacFields } from "./hmac-event.ts";
 import { invalidOption, readHeaderName, readSecrets, readTolerance, textKey } from "./options.ts";
-import { decodeDigest, judge, readDecimal, readHeader, refuse } from "./signature.ts";
+import { decodeDigest, digestOf, judge, readDecimal, readHeader, refuse } from "./signature.ts";
 import type { Claim, DigestEncoding } from "./signature.ts";
 import type { HeaderMap, Refusal, Source } from "./source.ts";
 
@@ -122,7 +122,7 @@ function readClaim(headers: HeaderMap, scheme: Scheme): Claim | Refusal {
     digests: [digest],
     ...(time !== undefined && { signedAtSeconds: Math.floor(time / scheme.unitsPerSecond) }),
     digest: (key, body) =>
-      createHmac(scheme.algorithm, key).update(before).update(body).update(after).digest(),
+      digestOf(createHmac(scheme.algorithm, key).update(before).update(body).update(after)),
   };
 }
 

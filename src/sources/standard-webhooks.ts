@@ -6,7 +6,7 @@ import type { ContentOptions } from "./content.ts";
 import { readPath, readSecrets, readTolerance } from "./options.ts";
 import type { ReadKey } from "./options.ts";
 import { identifierAt, isIdentifier, readDate, readJsonObject } from "./payload.ts";
-import { decodeDigest, judge, readDecimal, readHeader, refuse } from "./signature.ts";
+import { decodeDigest, digestOf, judge, readDecimal, readHeader, refuse } from "./signature.ts";
 import type { Claim } from "./signature.ts";
 import type { HeaderMap, Identity, Refusal, SignedRequest, Source } from "./source.ts";
 
@@ -89,7 +89,7 @@ function readClaim(headers: HeaderMap): Claim | Refusal {
   return {
     digests,
     signedAtSeconds,
-    digest: (key, body) => createHmac("sha256", key).update(`${id}.${timeText}.`).update(body).digest(),
+    digest: (key, body) => digestOf(createHmac("sha256", key).update(`${id}.${timeText}.`).update(body)),
   };
 }
 

@@ -136,10 +136,10 @@ outcomes as (
 )
 select
   extract(epoch from moment.at) * 1000 as now_ms,
-  -- said only where one is missing
-  case when (select count(*) from stored) < cardinality($1::uuid[]) then array(select id::text from stored) end as stored,
-  array(select distinct queue from routed where state = 'ready') as ready,
-  (select json_agg(distinct jsonb_build_array(queue, key)) from routed where state = 'waiting') as waiting,
+  -- only where one was there before
+  case when (select count(*) from stored) < cardinality($1::uuid[]) then ukemi.find_events($5, $2, $3, $4) end as found,
+  -- ready those without a key, waiting those with one
+  (select json_agg(distinct jsonb_build_array(queue, key)) from routed where state <> 'running') as open,
   ${offered ? TOLD : "null"} as claimed
 from moment`;
 

@@ -5,7 +5,7 @@ import type { JobKey } from "./due.ts";
 import { INSERT, INSERT_OFFERED, SEPARATOR } from "./events-insert.ts";
 import type { Keyring, StoredContent } from "./keyring.ts";
 import type { Connection } from "./postgres.ts";
-import { REVIVABLE, reviveJobs } from "./revive.ts";
+import { reviveJobs } from "./revive.ts";
 
 /** An event that was verified and is to be stored. */
 export interface NewEvent {
@@ -70,13 +70,6 @@ export interface SlotOffer {
 /** How long an insert waits for another transaction; longer is contention, and is tried again apart from the others. */
 const LOCK_TIMEOUT_MS = 50;
 
-const FIND = `
-select
-  e.id, e.event_id, e.source, e.account, e.livemode,
-  exists (select from ukemi.jobs j where j.event = e.id and ${REVIVABLE}) as revivable
-from unnest($1::text[], $2::text[], $3::text[], $4::bool[]) as a (event_id, source, account, livemode)
-join ukemi.events e using (event_id, source, account, livemode)`;
-
 /** A job that was inserted as claimed, as it is told. */
 type ClaimedRow = [
   id: string,
@@ -90,10 +83,10 @@ type ClaimedRow = [
 
 interface StoredRow {
   readonly now_ms: string;
-  /** Null where all were stored. */
-  readonly stored: readonly string[] | null;
-  readonly ready: readonly string[];
-  readonly waiting: readonly (readonly [queue: string, key: string])[] | null;
+  /** Null where all are new; else where they are stored, all of them, also those stored just now. */
+  readonly found: readonly (readonly [place: number, id: string, hasDead: boolean])[] | null;
+  /** Queues with jobs for whoever comes first; with a key they wait for it. */
+  readonly open: readonly (readonly [queue: string, key: string | null])[] | null;
   readonly claimed: readonly ClaimedRow[] | null;
 }
 
@@ -136,26 +129,20 @@ export async function storeEvents(
     ],
   });
   const row = rows[0]!;
-  const storedIds = row.stored && new Set(row.stored);
-  const missing = storedIds ? events.filter((event) => !storedIds.has(event.id)) : [];
-  const earlier = missing.length === 0 ? NONE : await findStored(connection, missing);
-  const revived = earlier.revivable.length === 0 ? [] : await reviveJobs(connection, earlier.revivable);
+  const found = row.found && foundBefore(row.found, events);
+  const revived = found && found.dead.length > 0 ? await reviveJobs(connection, found.dead) : [];
+  const open = [...(row.open ?? []), ...revived.map(({ queue, key }) => [queue, key] as const)];
   const databaseMs = Number(row.now_ms);
   return {
     databaseMs,
     claimed: row.claimed ? toJobs(row.claimed, offer!, events, databaseMs) : [],
-    waiting: [
-      ...(row.waiting ?? []).map(([queue, key]) => ({ queue, key })),
-      ...revived.flatMap(({ queue, key }) => (key === null ? [] : { queue, key })),
-    ],
+    waiting: open.flatMap(([queue, key]) => (key === null ? [] : { queue, key })),
     revived: revived.reduce((sum, { count }) => sum + count, 0),
-    ready: [...new Set([...row.ready, ...revived.map(({ queue }) => queue)])],
+    ready: [...new Set(open.flatMap(([queue, key]) => (key === null ? queue : [])))],
     events: batch.map((event, index) => {
       const identity = identities[index]!;
-      const id = earlier.ids.get(identity) ?? unique.get(identity)!.id;
-      // retention may remove the earlier event between the two statements: then nothing is stored, and nobody is told so
-      if (storedIds && !earlier.ids.has(identity) && !storedIds.has(id))
-        throw new Error("the event stored earlier has gone: try again");
+      const first = unique.get(identity)!;
+      const id = found?.ids.get(first) ?? first.id;
       return { id, duplicate: id !== event.id };
     }),
   };
@@ -220,40 +207,16 @@ function jobEvent(event: NewEvent, databaseMs: number): JobEvent {
   };
 }
 
-interface StoredEarlier {
-  /** By identity. */
-  readonly ids: ReadonlyMap<string, string>;
-  /** Those with a dead job that a resend brings back. */
-  readonly revivable: readonly string[];
-}
-
-const NONE: StoredEarlier = { ids: new Map(), revivable: [] };
-
-/** The ids under which these events are stored already, by identity. */
-async function findStored(
-  connection: Pick<Connection, "query" | "pooled">,
+/** The ids under which these events are stored, and those of them that a resend may bring back. */
+function foundBefore(
+  found: NonNullable<StoredRow["found"]>,
   events: readonly NewEvent[],
-): Promise<StoredEarlier> {
-  const { rows } = await connection.query<{
-    id: string;
-    event_id: string;
-    source: string;
-    account: string;
-    livemode: boolean;
-    revivable: boolean;
-  }>({
-    ...(connection.pooled ? {} : { name: "find events" }),
-    text: FIND,
-    values: [
-      textArray(events.map((event) => event.eventId)),
-      textArray(events.map((event) => event.source)),
-      textArray(events.map((event) => event.account)),
-      boolArray(events.map((event) => event.livemode)),
-    ],
-  });
+): { readonly ids: ReadonlyMap<NewEvent, string>; readonly dead: readonly string[] } {
+  // retention may remove the earlier event under our eyes: then nothing is stored, and nobody is told so
+  if (found.length < events.length) throw new Error("the event stored earlier has gone: try again");
   return {
-    ids: new Map(rows.map((row) => [identityOf({ ...row, eventId: row.event_id }), row.id])),
-    revivable: rows.flatMap((row) => (row.revivable ? row.id : [])),
+    ids: new Map(found.map(([place, id]) => [events[place - 1]!, id])),
+    dead: found.flatMap(([, id, hasDead]) => (hasDead ? id : [])),
   };
 }
 

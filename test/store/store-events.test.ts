@@ -1,5 +1,5 @@
 // The one statement that stores a batch: duplicates, jobs, refs, and what an unknown commit turns into.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { storeEvents } from "../../src/storage/events.ts";
 import { registerSubscription } from "../../src/storage/subscriptions.ts";
 import { createDatabase } from "../support/database.ts";
@@ -20,6 +20,50 @@ test("gives the id of the event stored earlier to a duplicate", async () => {
     { id: expect.any(String), duplicate: false },
     { id: first.events[0]!.id, duplicate: true },
   ]);
+});
+
+test("gives a duplicate the id of the event that another session stores at the same moment", async () => {
+  const { url, pool } = await createDatabase();
+  const mine = [newEvent("evt_0"), newEvent("evt_1"), newEvent("evt_2")];
+  const patient = {
+    worker: crypto.randomUUID(),
+    token: crypto.randomUUID(),
+    leaseMs: 1000,
+    handlers: [],
+    slots: new Map<string, number>(),
+    lockTimeoutMs: 30_000,
+  };
+  await withConnection(url, (other) =>
+    withConnection(url, async (connection) => {
+      const first = await storeEvents(other, [newEvent("evt_2")]);
+      await other.query("begin");
+      const held = await storeEvents(other, [newEvent("evt_1")]);
+      const storing = storeEvents(connection, mine, patient);
+      // only then is its snapshot older than the other's commit
+      await vi.waitUntil(async () => {
+        const waiting = await pool.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        return waiting.rowCount === 1;
+      }, 30_000);
+      await other.query("commit");
+      expect((await storing).events).toEqual([
+        { id: mine[0]!.id, duplicate: false },
+        { id: held.events[0]!.id, duplicate: true },
+        { id: first.events[0]!.id, duplicate: true },
+      ]);
+    }),
+  );
+});
+
+test("acknowledges nothing that is neither stored now nor found", async () => {
+  const { url, pool } = await createDatabase();
+  // as when retention removes the earlier event between the conflict and the search
+  await pool.query(`
+    create function lose() returns trigger language plpgsql as $$ begin return null; end $$;
+    create trigger lose before insert on ukemi.events for each row when (new.event_id = 'evt_lost') execute function lose()`);
+  await expect(storeDirectly(url, ["evt_lost"])).rejects.toThrow("has gone");
+  await expect(storeDirectly(url, ["evt_kept", "evt_lost"])).rejects.toThrow("has gone");
 });
 
 test("does not call an event a duplicate of itself when an unknown commit is tried again", async () => {
