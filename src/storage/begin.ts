@@ -58,16 +58,18 @@ async function bound(client: pg.ClientBase, bounds: string): Promise<void> {
   bounded.set(client, bounds);
 }
 
-/** Says to which job the transaction belongs. */
+/** What says to which job the transaction belongs. */
+export const markOf = (limits: TransactionLimits): Setting => [MARK, limits.mark];
+
 export async function mark(client: pg.ClientBase, limits: TransactionLimits): Promise<void> {
-  await client.query(`set local ${MARK} = '${limits.mark}'`);
+  await client.query(setAll("set local", [markOf(limits)]));
 }
 
 /** The mark and the bounds for a transaction that somebody else has begun: one statement with a row, which must be the first. */
-export function markOf(limits: TransactionLimits): string {
+export function markAndBound(limits: TransactionLimits): string {
   const set = ([name, value]: Setting, index: number) =>
     `set_config('${name}', '${value}', true) as set_${index}`;
-  const settings: Setting[] = [[MARK, limits.mark], ...boundsOf(limits)];
+  const settings = [markOf(limits), ...boundsOf(limits)];
   return `select ${settings.map(set).join(", ")}`;
 }
 

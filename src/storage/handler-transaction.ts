@@ -1,7 +1,7 @@
 // A handler's transaction: opened when it is first used, and committed only together with the job's completion.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { begin, isPlain, mark, tidy, type TransactionLimits } from "./begin.ts";
+import { begin, isPlain, mark, markOf, tidy, type TransactionLimits } from "./begin.ts";
 import { createBlame } from "./blame.ts";
 import { commit, CommitUnknown } from "./commit.ts";
 import { isAnswered } from "./faults.ts";
@@ -41,30 +41,32 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   let marked = false;
   const statements = createStatements({ blame, clientFor });
 
-  function opened(): Promise<pg.PoolClient> {
-    opening ??= open().catch((error: unknown) => {
+  function opened(isMarked = false): Promise<pg.PoolClient> {
+    opening ??= open(isMarked).catch((error: unknown) => {
       blame.connectionLost();
       throw error;
     });
     return opening;
   }
 
-  async function open(): Promise<pg.PoolClient> {
+  async function open(isMarked: boolean): Promise<pg.PoolClient> {
+    marked = isMarked;
     const client = await pool.connect();
     client.on("error", blame.noteLoss);
     // not waited for: what the handler sends goes out with it, and fails where this does
     sendTogether(client);
-    begun = begin(client, limits);
+    begun = begin(client, limits, isMarked ? [markOf(limits)] : []);
     begun.catch(blame.note);
     return client;
   }
 
   async function clientFor(text: string, waitedFor: boolean): Promise<pg.PoolClient> {
-    const client = await opened();
     leaves ||= !isPlain(text);
     // It may end the transaction and begin another, or we shall not have heard whether there is one: the completion asks for
     // the mark. A statement that is waited for tells that there is.
-    if (!marked && (leaves || !waitedFor)) {
+    const needsMark = leaves || !waitedFor;
+    const client = await opened(needsMark);
+    if (needsMark && !marked) {
       marked = true;
       void mark(client, limits).catch(blame.note);
     }

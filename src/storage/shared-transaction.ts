@@ -73,9 +73,10 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
     }
   }
 
+  const savepoint = createSavepoint(client);
   return {
     next: () =>
-      beginPart(client, (isContention) => {
+      beginPart(client, savepoint, (isContention) => {
         over = true;
         heldUp ||= isContention;
       }),
@@ -91,7 +92,38 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
   };
 }
 
-function beginPart(client: pg.ClientBase, onBroken: (isContention: boolean) => void): Part {
+/** The savepoint of whoever's turn it is. What can go out in one message does: each is answered by a write. */
+function createSavepoint(client: pg.ClientBase) {
+  let state: "none" | "fresh" | "kept" = "none";
+  const set = `savepoint ${SAVEPOINT}`;
+  const release = `release savepoint ${SAVEPOINT}`;
+  return {
+    /** For the next handler. */
+    async set(): Promise<void> {
+      const before = state;
+      state = "fresh";
+      if (before !== "fresh") await client.query(before === "kept" ? `${release}; ${set}` : set);
+    },
+    /** Keeps what was written since; released with the next one, or by the commit. */
+    keep: () => void (state = "kept"),
+    /** The same, at once: fails where a statement has failed. */
+    async release(): Promise<void> {
+      state = "none";
+      await client.query(release);
+    },
+    /** Undoes what was written since. */
+    async undo(): Promise<void> {
+      state = "fresh";
+      await client.query(`rollback to savepoint ${SAVEPOINT}`);
+    },
+  };
+}
+
+function beginPart(
+  client: pg.ClientBase,
+  savepoint: ReturnType<typeof createSavepoint>,
+  onBroken: (isContention: boolean) => void,
+): Part {
   const blame = createBlame();
   let isSound = true; // unless a statement of a handler before this one has failed, and nobody waited for it
   const statements = createStatements({
@@ -104,20 +136,18 @@ function beginPart(client: pg.ClientBase, onBroken: (isContention: boolean) => v
   });
   // not waited for: it goes out with what the handler sends first, and fails where that does
   sendTogether(client);
-  void client.query(`savepoint ${SAVEPOINT}`).catch(() => (isSound = false));
+  savepoint.set().catch(() => (isSound = false));
   return {
     tx: statements.tx,
     async keep(completion) {
       statements.end("its handler has ended");
       await statements.handedOver();
       statements.requireSound();
-      sendTogether(client);
-      const settled = completion && client.query(completion);
-      const released = client.query(`release savepoint ${SAVEPOINT}`);
       // Where every statement went well, the release does too: the next handler begins without waiting for the answer. Where
       // one failed that nobody waited for, the commit fails.
-      if (!settled && statements.allWentWell()) return void released.catch(blame.note);
-      const answers = await Promise.allSettled([settled, released]);
+      if (!completion && statements.allWentWell()) return savepoint.keep();
+      sendTogether(client);
+      const answers = await Promise.allSettled([completion && client.query(completion), savepoint.release()]);
       const failed = answers.find((answer) => answer.status === "rejected");
       if (failed) throw blame.note(whyNotSettled(failed.reason), { isLast: true });
     },
@@ -128,7 +158,7 @@ function beginPart(client: pg.ClientBase, onBroken: (isContention: boolean) => v
     },
     async undo() {
       statements.end("its handler has ended");
-      await client.query(`rollback to savepoint ${SAVEPOINT}; release savepoint ${SAVEPOINT}`);
+      await savepoint.undo();
     },
   };
 }

@@ -2,7 +2,7 @@
 import { crashPoint } from "../crash-point.ts";
 import { steadyMs } from "../clock.ts";
 import type { UkemiError } from "../errors.ts";
-import { markOf, type TransactionLimits } from "../storage/begin.ts";
+import { markAndBound, type TransactionLimits } from "../storage/begin.ts";
 import type { Job } from "../storage/claim.ts";
 import { classifyFault } from "../storage/faults.ts";
 import { CommitUnknown } from "../storage/commit.ts";
@@ -144,7 +144,7 @@ async function tryInOwners(run: HandlerRun, options: ExecuteOptions, tried: () =
       async (tx, client) => {
         const runSql: RunSql = (text, values) => client.query(text, values);
         try {
-          await runSql(markOf(limitsOf(run, options)), []);
+          await runSql(markAndBound(limitsOf(run, options)), []);
           lost = false;
           await runHandler(run, tx, () => {});
           await settleDone(runSql, job, { trail, attempt: tried(), within: markFor(job) });
