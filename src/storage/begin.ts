@@ -80,6 +80,11 @@ export function isPlain(text: string): boolean {
   return plain.test(text) && !/set_config|advisory|;\s*\S/i.test(text);
 }
 
+/** True for statements that open a savepoint: what is set inside is undone with it. */
+export function opensSavepoint(text: string): boolean {
+  return /^\s*(?:begin|savepoint)\b/i.test(text);
+}
+
 /** All that `discard all` does, but for prepared statements: `pg` believes that those which it has named are there. */
 const TIDY = `close all; reset session authorization; reset all; unlisten *;
   select pg_advisory_unlock_all(); discard temp; discard sequences`;

@@ -8,6 +8,8 @@ export interface Blame {
   /** The connection itself has failed. */
   noteLoss(error: unknown): void;
   connectionLost(): void;
+  /** The database did not answer in time. */
+  noteSilence(): void;
   /** True where the database, not the handler, is to blame. */
   isInfrastructure(): boolean;
   /** True where a lock or a conflict with another transaction made it fail. */
@@ -50,6 +52,7 @@ export function createBlame(): Blame {
       take(error);
     },
     connectionLost: () => void (gone = true),
+    noteSilence: () => void (infrastructure = true),
     isInfrastructure: () => infrastructure,
     isContention: () => contention,
   };

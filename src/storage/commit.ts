@@ -10,6 +10,11 @@ export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
 }
 
+/** A statement as it can be sent: a pooler's connection does not know the names that were given on another. */
+export function asQuery({ name, ...statement }: Statement, pooled: boolean): pg.QueryConfig {
+  return pooled ? statement : { name, ...statement };
+}
+
 /**
  * The last statements and COMMIT go out together. One that fails, as a completion does whose lease was lost, makes the server
  * roll back, so nothing has to be waited for in between.
@@ -20,9 +25,7 @@ export async function commit(
   { pooled }: { readonly pooled: boolean },
 ): Promise<void> {
   sendTogether(client);
-  const sent = last.map(({ name, ...statement }) =>
-    client.query(pooled ? statement : { name, ...statement }),
-  );
+  const sent = last.map((statement) => client.query(asQuery(statement, pooled)));
   crashPoint("work.before_commit");
   const [committed, ...settled] = await Promise.allSettled([client.query("commit"), ...sent]);
   const failed = settled.find((answer) => answer.status === "rejected");

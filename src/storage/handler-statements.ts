@@ -3,7 +3,8 @@ import type pg from "pg";
 import { UkemiError } from "../errors.ts";
 import type { Blame } from "./blame.ts";
 import { clientLike, withCallbacks } from "./client-like.ts";
-import type { Queryable } from "./postgres.ts";
+import { isAnswered } from "./faults.ts";
+import { asSent, type Queryable } from "./postgres.ts";
 import { createSavepoints, type Sender } from "./savepoints.ts";
 
 /** What a handler writes through. Plain SQL, or `client` and `pool` for query builders that expect those of `pg`. */
@@ -24,7 +25,7 @@ export interface Statements {
   readonly tx: HandlerTransaction;
   /** Refuses every statement from now on; the first reason is told. */
   end(why: string): void;
-  /** Throws where one was refused and nobody waited for it, or an inner transaction is still open. */
+  /** Throws where one could not be sent and nobody waited for it, or an inner transaction is still open. */
   requireSound(): void;
   /** True where every statement that somebody waits for was answered, and none failed. */
   allWentWell(): boolean;
@@ -45,8 +46,19 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
   let over: string | undefined;
   let unanswered = 0; // or failed
   let sendFailed = false;
-  let refusal: UkemiError | undefined; // of one that nobody waited for
+  let failure: unknown; // of one that nobody waited for, and that was never sent
   let handing: Promise<unknown> = Promise.resolve();
+
+  /** The text of what was asked for; throws where it cannot be sent. */
+  function textOf(query: unknown): string {
+    if (over !== undefined) throw new UkemiError("transaction_over", `The transaction is over: ${over}.`);
+    const text = typeof query === "string" ? query : (Object(query) as { readonly text?: unknown }).text;
+    if (typeof text === "string" && !("submit" in Object(query))) return text;
+    throw new UkemiError(
+      "transaction_over",
+      "A handler's transaction takes statements, not cursors or streams.",
+    );
+  }
 
   /** `client.query` of `pg`: text and values, or an object with both. */
   async function run(
@@ -54,20 +66,14 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
     [query, ...rest]: readonly unknown[],
     waitedFor = true,
   ): Promise<pg.QueryResult> {
-    if (over !== undefined) throw new UkemiError("transaction_over", `The transaction is over: ${over}.`);
+    const text = textOf(query);
     const asText = typeof query === "string";
-    const { text } = asText ? { text: query } : (query as { readonly text?: unknown });
-    if (typeof text !== "string" || "submit" in Object(query)) {
-      throw new UkemiError(
-        "transaction_over",
-        "A handler's transaction takes statements, not cursors or streams.",
-      );
-    }
     if (waitedFor) unanswered += 1;
     try {
       const opened = clientFor(text, waitedFor);
       handing = opened;
       const client = await opened;
+      requireSameText(client, query);
       const send = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult>;
       const result = await savepoints.run(text, by, (sql) =>
         send(asText ? sql : { ...(query as object), text: sql }, ...rest),
@@ -82,15 +88,23 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
     }
   }
 
-  function send(...args: readonly unknown[]): void {
-    run(null, args, false).catch(() => {}); // noted
+  /** Whatever `pg` itself could refuse is refused here, at the line that asks for it: the server would never hear of it. */
+  function send(query: string | pg.QueryConfig, values?: unknown[]): void {
+    const text = textOf(query);
+    const statement = typeof query === "string" ? { text, values } : query;
+    if (statement.values !== undefined && !Array.isArray(statement.values)) {
+      throw new UkemiError("transaction_over", "The values of a statement must be an array.");
+    }
+    const ready = { ...statement, values: statement.values?.map(asSent) };
+    run(null, [ready], false).catch(() => {}); // noted
   }
 
   /** Of a statement that nobody waits for. */
   function noteFailed(error: unknown): void {
-    if (error instanceof UkemiError) return void (refusal ??= error); // it was never sent
     sendFailed = true;
-    onSendFailed?.();
+    // one that the server never heard of does not keep it from committing the others
+    if (error instanceof UkemiError || !isAnswered(error)) failure ??= error;
+    if (!(error instanceof UkemiError)) onSendFailed?.();
   }
 
   const query = withCallbacks((args) => run(null, args));
@@ -107,7 +121,7 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
     },
     end: (why) => void (over ??= why),
     requireSound() {
-      if (refusal) throw refusal;
+      if (failure !== undefined) throw failure;
       if (!savepoints.isOpen()) return;
       throw new UkemiError(
         "transaction_over",
@@ -119,4 +133,21 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
       await handing.catch(() => {});
     },
   };
+}
+
+/** What each name stands for on a connection: `pg` would refuse another text only after COMMIT was sent behind it. */
+const named = new WeakMap<pg.ClientBase, Map<string, string>>();
+
+function requireSameText(client: pg.ClientBase, query: unknown): void {
+  const { name, text } = Object(query) as { readonly name?: unknown; readonly text?: unknown };
+  if (typeof name !== "string" || typeof text !== "string") return;
+  const texts = named.get(client) ?? new Map<string, string>();
+  named.set(client, texts);
+  const known = texts.get(name) ?? text;
+  texts.set(name, known);
+  if (known === text) return;
+  throw new UkemiError(
+    "transaction_over",
+    `The statement name ${JSON.stringify(name)} stands for another text: give each text a name of its own.`,
+  );
 }

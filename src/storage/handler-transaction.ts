@@ -1,12 +1,12 @@
 // A handler's transaction: opened when it is first used, and committed only together with the job's completion.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { begin, isPlain, mark, markOf, tidy, type TransactionLimits } from "./begin.ts";
+import { begin, isPlain, mark, markOf, opensSavepoint, tidy, type TransactionLimits } from "./begin.ts";
 import { createBlame } from "./blame.ts";
 import { commit, CommitUnknown } from "./commit.ts";
 import { isAnswered } from "./faults.ts";
 import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
-import { cut, sendTogether, type Pool } from "./postgres.ts";
+import { answeredIn, cut, sendTogether, type Pool } from "./postgres.ts";
 import { LeaseLost, type Statement } from "./settle.ts";
 
 /** A transaction for the one who opened it. */
@@ -35,28 +35,29 @@ const UNANSWERED_MAX = 3;
 export function createHandlerTransaction(pool: Pool, limits: TransactionLimits): OpenableTransaction {
   let opening: Promise<pg.PoolClient> | undefined;
   let begun: Promise<void> | undefined;
+  let hasBegun = false;
   let released = false;
   const blame = createBlame();
   let leaves = false; // something behind in the session
   let marked = false;
   const statements = createStatements({ blame, clientFor });
 
-  function opened(isMarked = false): Promise<pg.PoolClient> {
-    opening ??= open(isMarked).catch((error: unknown) => {
+  function opened(): Promise<pg.PoolClient> {
+    opening ??= open().catch((error: unknown) => {
       blame.connectionLost();
       throw error;
     });
     return opening;
   }
 
-  async function open(isMarked: boolean): Promise<pg.PoolClient> {
-    marked = isMarked;
+  async function open(): Promise<pg.PoolClient> {
     const client = await pool.connect();
     client.on("error", blame.noteLoss);
     // not waited for: what the handler sends goes out with it, and fails where this does
     sendTogether(client);
-    begun = begin(client, limits, isMarked ? [markOf(limits)] : []);
-    begun.catch(blame.note);
+    const beginning = begin(client, limits, marked ? [markOf(limits)] : []);
+    beginning.then(() => (hasBegun = true), blame.note);
+    begun = beginning;
     return client;
   }
 
@@ -64,12 +65,11 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     leaves ||= !isPlain(text);
     // It may end the transaction and begin another, or we shall not have heard whether there is one: the completion asks for
     // the mark. A statement that is waited for tells that there is.
-    const needsMark = leaves || !waitedFor;
-    const client = await opened(needsMark);
-    if (needsMark && !marked) {
-      marked = true;
-      void mark(client, limits).catch(blame.note);
-    }
+    const needsMark = leaves || !waitedFor || opensSavepoint(text);
+    const isLate = needsMark && !marked && opening !== undefined;
+    marked ||= needsMark;
+    const client = await opened();
+    if (isLate) void mark(client, limits).catch(blame.note);
     return client;
   }
 
@@ -77,15 +77,17 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
    * Ends the use of the connection. Where others wait for one, they have it as soon as the last statements are sent: theirs go
    * out in the same write, and are answered behind. Otherwise it goes back when these are answered; broken ones do not.
    */
-  async function finish(why: string, end: (client: pg.PoolClient) => Promise<void>): Promise<boolean> {
+  async function finish(
+    { why, passesOn }: { readonly why: string; readonly passesOn: boolean },
+    end: (client: pg.PoolClient) => Promise<void>,
+  ): Promise<boolean> {
     statements.end(why);
     const client = await opening?.catch(() => undefined);
     if (!client || released) return false;
     released = true;
-    const watchdog = setTimeout(() => cut(client), limits.commitMs);
-    const ending = end(client);
+    const ending = answeredIn(client, limits.commitMs, end(client));
     const depth = unanswered.get(client) ?? 0;
-    const isPassedOn = !leaves && pool.waitingCount > 0 && depth < UNANSWERED_MAX;
+    const isPassedOn = passesOn && !leaves && pool.waitingCount > 0 && depth < UNANSWERED_MAX;
     unanswered.set(client, depth + 1);
     if (isPassedOn) client.release();
     let broken = false;
@@ -97,7 +99,6 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       broken = true;
       throw error;
     } finally {
-      clearTimeout(watchdog);
       unanswered.set(client, unanswered.get(client)! - 1);
       client.off("error", blame.noteLoss);
       if (!isPassedOn) client.release(broken);
@@ -111,11 +112,14 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     mark: () => (marked ? limits.mark : null),
     async commit(last) {
       try {
-        await opened();
+        const isFirst = opening === undefined; // one statement alone needs no transaction
+        const client = await opened();
         await statements.handedOver();
-        if (!marked) await begun!.catch(requireBegun);
+        if (!marked && !isFirst) await answeredIn(client, limits.commitMs, begun!).catch(requireBegun);
         statements.requireSound();
-        const ended = await finish("it was committed", (client) => commit(client, last, limits));
+        const ended = await finish({ why: "it was committed", passesOn: true }, () =>
+          commit(client, last, limits),
+        );
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {
@@ -123,9 +127,10 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
       }
     },
     async rollback() {
-      await finish("it was rolled back", async (client) => void (await client.query("rollback"))).catch(
-        () => {},
-      );
+      // a statement that nobody waited for may still run: whoever came behind would wait for it
+      await finish({ why: "it was rolled back", passesOn: false }, async (client) => {
+        await client.query("rollback");
+      }).catch(() => {});
     },
     abandon: () => void abandon(),
   };
@@ -134,6 +139,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     statements.end("its handler was stopped");
     const client = await opening?.catch(() => undefined);
     if (!client || released) return;
+    if (!hasBegun) blame.noteSilence(); // or it stood behind another's commit: it never had its time
     released = true;
     cut(client);
     client.release(true);

@@ -135,6 +135,22 @@ export function sendTogether(client: pg.ClientBase): void {
   process.nextTick(() => stream.uncork());
 }
 
+/** Waits for an answer; cuts the connection where none comes in time. */
+export async function answeredIn<T>(client: pg.ClientBase, ms: number, answer: Promise<T>): Promise<T> {
+  const watchdog = setTimeout(() => cut(client), ms);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(watchdog);
+  }
+}
+
+/** A value as `pg` sends it; throws where it cannot be sent. */
+export function asSent(value: unknown): unknown {
+  const { utils } = pg as unknown as { utils: { prepareValue(value: unknown): unknown } };
+  return utils.prepareValue(value);
+}
+
 /** `pg` has no public way to cut a connection whose peer is silent: `end()` would wait for it. */
 export function cut(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();

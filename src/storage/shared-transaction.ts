@@ -3,10 +3,10 @@ import type pg from "pg";
 import { UkemiError } from "../errors.ts";
 import { begin, isPlain, type Bounds } from "./begin.ts";
 import { createBlame } from "./blame.ts";
-import { commit } from "./commit.ts";
+import { asQuery, commit } from "./commit.ts";
 import { isAnswered } from "./faults.ts";
 import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
-import { cut, sendTogether, type Pool } from "./postgres.ts";
+import { answeredIn, cut, sendTogether, type Pool } from "./postgres.ts";
 import { LeaseLost, whyNotSettled, type Statement } from "./settle.ts";
 
 /** What one handler does in it. */
@@ -42,10 +42,15 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
   let over = false;
   let heldUp = false;
   let released = false;
-  const lose = () => (over = true);
+  let part: OwnedPart | undefined;
+  const lose = (error: unknown) => {
+    over = true;
+    part?.noteLoss(error);
+  };
   client.on("error", lose);
   try {
-    await begin(client, bounds, [["lock_timeout", String(lockMs)]]);
+    const begun = begin(client, bounds, [["lock_timeout", String(lockMs)]]);
+    await answeredIn(client, bounds.commitMs, begun);
   } catch (error) {
     release(true);
     throw error;
@@ -60,26 +65,28 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
 
   async function finish(end: () => Promise<unknown>): Promise<void> {
     if (released) throw new UkemiError("transaction_over", "The transaction was given up.");
-    const watchdog = setTimeout(() => cut(client), bounds.commitMs);
     let broken = false;
     try {
-      await end();
+      await answeredIn(client, bounds.commitMs, end());
     } catch (error) {
       broken = !(error instanceof LeaseLost || isAnswered(error)); // otherwise it was rolled back, and can be used again
       throw error;
     } finally {
-      clearTimeout(watchdog);
       if (!released) release(broken);
     }
   }
 
   const savepoint = createSavepoint(client);
+  function onBroken(isContention: boolean): void {
+    over = true;
+    heldUp ||= isContention;
+  }
+
   return {
-    next: () =>
-      beginPart(client, savepoint, (isContention) => {
-        over = true;
-        heldUp ||= isContention;
-      }),
+    next() {
+      part = beginPart(client, { savepoint, bounds, onBroken });
+      return part;
+    },
     commit: (last) => finish(() => commit(client, last, bounds)),
     rollback: () => finish(() => client.query("rollback")).catch(() => {}),
     abandon() {
@@ -119,11 +126,20 @@ function createSavepoint(client: pg.ClientBase) {
   };
 }
 
-function beginPart(
-  client: pg.ClientBase,
-  savepoint: ReturnType<typeof createSavepoint>,
-  onBroken: (isContention: boolean) => void,
-): Part {
+/** A part, for the transaction that it belongs to. */
+interface OwnedPart extends Part {
+  /** The connection has failed while it was this one's turn. */
+  noteLoss(error: unknown): void;
+}
+
+interface PartOptions {
+  readonly savepoint: ReturnType<typeof createSavepoint>;
+  readonly bounds: Bounds;
+  /** A statement has failed that nobody waited for. */
+  readonly onBroken: (isContention: boolean) => void;
+}
+
+function beginPart(client: pg.ClientBase, { savepoint, bounds, onBroken }: PartOptions): OwnedPart {
   const blame = createBlame();
   let isSound = true; // unless a statement of a handler before this one has failed, and nobody waited for it
   const statements = createStatements({
@@ -147,7 +163,9 @@ function beginPart(
       // one failed that nobody waited for, the commit fails.
       if (!completion && statements.allWentWell()) return savepoint.keep();
       sendTogether(client);
-      const answers = await Promise.allSettled([completion && client.query(completion), savepoint.release()]);
+      const settled = completion && client.query(asQuery(completion, bounds.pooled));
+      const answered = Promise.allSettled([settled, savepoint.release()]);
+      const answers = await answeredIn(client, bounds.commitMs, answered);
       const failed = answers.find((answer) => answer.status === "rejected");
       if (failed) throw blame.note(whyNotSettled(failed.reason), { isLast: true });
     },
@@ -158,8 +176,9 @@ function beginPart(
     },
     async undo() {
       statements.end("its handler has ended");
-      await savepoint.undo();
+      await answeredIn(client, bounds.commitMs, savepoint.undo());
     },
+    noteLoss: blame.noteLoss,
   };
 }
 
