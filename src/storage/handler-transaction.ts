@@ -93,7 +93,8 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     let broken = false;
     try {
       await ending;
-      if (leaves) await tidy(client).catch(() => (broken = true)); // it is committed all the same
+      // it is committed all the same
+      if (leaves) await answeredIn(client, limits.commitMs, tidy(client)).catch(() => (broken = true));
       return true;
     } catch (error) {
       broken = true;
