@@ -14,6 +14,7 @@ export interface Seed {
 }
 
 const TABLES = ["events", "event_outcomes", "jobs", "attempts"];
+const VACUUM = `vacuum ${TABLES.map((table) => `ukemi.${table}`).join(", ")}`;
 /** Of one statement. */
 const CHUNK_ROWS = 200_000;
 /** An index, and a table to be vacuumed, takes about as long as so many chunks of ten million rows. */
@@ -24,7 +25,7 @@ const SERVER_SETTINGS = { autovacuum: "off", max_wal_size: "8GB", checkpoint_tim
 const SESSION_SETTINGS =
   "set synchronous_commit = off; set maintenance_work_mem = '1GB'; set max_parallel_workers_per_gather = 0";
 
-/** Fills it without indexes, which are made again afterwards; then vacuums, as the months would have. */
+/** Fills it without indexes, which are made again afterwards. Vacuums meanwhile, as the months would have. */
 export async function seed(pool: pg.Pool, past: Seed, onProgress: Progress): Promise<void> {
   const client = await pool.connect();
   try {
@@ -46,6 +47,8 @@ export async function seed(pool: pg.Pool, past: Seed, onProgress: Progress): Pro
     for (let first = 1; first <= past.rows; first += CHUNK_ROWS) {
       const last = Math.min(past.rows, first + CHUNK_ROWS - 1);
       await step("rows", 1, FILL[past.jobs], [first, last, past.rows, past.days, now, past.bodyBytes]);
+      // the room left in these pages is for the next rows, not for those of the contests
+      await client.query(VACUUM);
     }
     for (const { name, sql } of indexes) await step(name, STEP_CHUNKS, sql);
     await client.query(CAUGHT_UP);

@@ -18,8 +18,8 @@ import type { Round } from "./rounds.ts";
 const EVERY_MS = 60_000;
 /** Somebody else's count is recent enough for us for a little less than that. */
 const RECENT_MS = 50_000;
-/** The count may take a twentieth of the database's time: where hours are large it comes more rarely. */
-const PAUSE_PER_WORK = 20;
+/** The count may take a hundredth of the database's time: where hours are large it comes more rarely. */
+const PAUSE_PER_WORK = 100;
 const PAUSE_MS_MAX = 600_000;
 
 /** An older store is counted for so long at a time, with as long a pause: the newest hours have their turn in between. */
