@@ -1,6 +1,6 @@
 // A bar that counts as reached without being so would be the worst fault of the bench.
 import { expect, test } from "vitest";
-import { isReached, tableOfBars } from "./bars.ts";
+import { barsIn, isReached } from "./bars.ts";
 
 test("a bar is reached at its own figure, where it is not one to stay below", () => {
   expect([0.849, 0.85].map((ratio) => isReached("ingestLimit", ratio))).toEqual([false, true]);
@@ -10,13 +10,13 @@ test("a bar is reached at its own figure, where it is not one to stay below", ()
 });
 
 test("the table has the bars that were measured, in their order, and says what could not be", () => {
-  const { rows } = tableOfBars([
+  const bars = barsIn([
     { bar: "growth", measured: 0.7, of: "ingest" },
     { bar: "latency", measured: 1.234 },
     { bar: "ingestRedis", measured: undefined },
     { bar: "ingestLimit", measured: 0.9 },
   ]);
-  expect(rows).toEqual([
+  expect(bars.map(({ cells }) => cells)).toEqual([
     ["ingest ÷ group commit of the same rows by hand", "**0.90**", "≥ 0.85", "reached"],
     ["ingest ÷ BullMQ behind HTTP", "not run", "≥ 1", ""],
     ["latency in the same process, p50", "**1.23 ms**", "< 1.5 ms", "reached"],

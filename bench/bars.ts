@@ -1,6 +1,4 @@
 // What Ukemi must reach: each bar once, in the order of the last table of a run. Nothing here is measured.
-import type { Table } from "./tables.ts";
-
 /** A limit of a ratio, or of milliseconds. */
 interface Bar {
   readonly what: string;
@@ -45,23 +43,26 @@ export function isReached(name: BarName, measured: number): boolean {
   return measured >= atLeast && measured <= atMost && measured < below;
 }
 
+export const COLUMNS_OF_BARS = ["", "measured", "bar", ""] as const;
+
 /** The bars that were measured, in their order. */
-export function tableOfBars(judged: readonly Judged[]): Table {
+export function barsIn(
+  judged: readonly Judged[],
+): readonly { readonly of: Judged; readonly cells: readonly string[] }[] {
   const order = Object.keys(BARS);
-  const sorted = judged.toSorted((a, b) => order.indexOf(a.bar) - order.indexOf(b.bar));
-  return {
-    title: "Bars",
-    columns: ["", "measured", "bar", ""],
-    rows: sorted.map(({ bar, measured, of }) => {
-      const { what, unit }: Bar = BARS[bar];
-      return [
-        of === undefined ? what : `${what}: ${of}`,
-        measured === undefined ? "not run" : `**${withUnit(measured.toFixed(2), unit)}**`,
-        limitOf(BARS[bar]),
-        measured === undefined ? "" : isReached(bar, measured) ? "reached" : "**not reached**",
-      ];
-    }),
-  };
+  return judged
+    .toSorted((a, b) => order.indexOf(a.bar) - order.indexOf(b.bar))
+    .map((one) => ({ of: one, cells: cellsOf(one) }));
+}
+
+function cellsOf({ bar, measured, of }: Judged): readonly string[] {
+  const { what, unit }: Bar = BARS[bar];
+  return [
+    of === undefined ? what : `${what}: ${of}`,
+    measured === undefined ? "not run" : `**${withUnit(measured.toFixed(2), unit)}**`,
+    limitOf(BARS[bar]),
+    measured === undefined ? "" : isReached(bar, measured) ? "reached" : "**not reached**",
+  ];
 }
 
 function limitOf({ atLeast, atMost, below, unit }: Bar): string {

@@ -1,6 +1,5 @@
 // `npm run bench`: Ukemi beside the peers and the machine's own limit, as ratios taken in one run on one PostgreSQL.
-import { writeFile } from "node:fs/promises";
-import { tableOfBars, type Judged } from "./bars.ts";
+import { barsIn, COLUMNS_OF_BARS, type Judged } from "./bars.ts";
 import type { Bench } from "./bench.ts";
 import { measureDrain, measureNoop } from "./drain/drain.ts";
 import { endOnSignals, isOver, leavingNothing } from "./endings.ts";
@@ -9,7 +8,7 @@ import { measureBloat } from "./growth/bloat.ts";
 import { measureGrowth } from "./growth/growth.ts";
 import { measureIngest } from "./ingest/ingest.ts";
 import { measureLatency } from "./latency/latency.ts";
-import { marked, resultsOf } from "./results.ts";
+import { keepResults, machineOf, type Result } from "./results.ts";
 import { measureScale } from "./scale/scale.ts";
 import { startBenchStore } from "./store.ts";
 import { show, type Table } from "./tables.ts";
@@ -28,8 +27,7 @@ const NOT_QUICK = ["scale", "bloat", "growth"];
 
 endOnSignals();
 const flags = readFlags(process.argv.slice(2), { contests: Object.keys(CONTESTS), notQuick: NOT_QUICK });
-const tables: Table[] = [];
-const judged: Judged[] = [];
+const results: Result[] = [];
 const missing = flags.leftOut.map((name) => `${name}: left out of a quick run; \`--only ${name}\` runs it`);
 
 const store = await startBenchStore();
@@ -44,6 +42,8 @@ try {
 async function measure(name: keyof typeof CONTESTS): Promise<void> {
   if (isOver()) return;
   const startedAt = performance.now();
+  const tables: Table[] = [];
+  const judged: Judged[] = [];
   try {
     await leavingNothing(() =>
       CONTESTS[name]({
@@ -55,13 +55,24 @@ async function measure(name: keyof typeof CONTESTS): Promise<void> {
           process.stderr.write(`\r\u001B[K${name}: ${done + 1} of ${total}  ${contestant}`);
         },
         report(table) {
-          tables.push(marked(table, flags.quick));
+          tables.push(table);
           process.stderr.write("\r\u001B[K");
-          console.log(`\n${show(tables.at(-1)!)}`);
+          console.log(`\n${show(marked(table))}`);
         },
         judge: (one) => void judged.push(one),
       }),
     );
+    const at = new Date().toISOString().slice(0, 16);
+    const machine = machineOf(await store.describe());
+    results.push({
+      contest: name,
+      at,
+      rounds: flags.rounds,
+      quick: flags.quick,
+      machine,
+      tables,
+      judged,
+    });
   } catch (error) {
     if (isOver()) return;
     process.exitCode = 1;
@@ -75,8 +86,14 @@ async function measure(name: keyof typeof CONTESTS): Promise<void> {
 }
 
 async function finish(): Promise<void> {
-  if (judged.length > 0) console.log(`\n${show(marked(tableOfBars(judged), flags.quick))}`);
+  const bars = barsIn(results.flatMap(({ judged }) => judged)).map(({ cells }) => cells);
+  if (bars.length > 0)
+    console.log(`\n${show(marked({ title: "Bars", columns: COLUMNS_OF_BARS, rows: bars }))}`);
   if (missing.length > 0) console.log(`\n${missing.join("\n")}`);
-  const results = resultsOf({ ...flags, tables, judged, missing, server: await store.describe() });
-  await writeFile(new URL("results.md", import.meta.url), results);
+  await keepResults(results, Object.keys(CONTESTS));
+}
+
+/** A table says of itself that it is of a quick run, wherever it is copied to. */
+function marked(table: Table): Table {
+  return flags.quick ? { ...table, title: `${table.title} (quick: a look, not a measurement)` } : table;
 }
