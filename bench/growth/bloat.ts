@@ -1,33 +1,28 @@
 // What half an hour of work leaves behind: the size of the jobs table and its indexes, dead rows, and whether it is slower.
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Bench } from "../bench.ts";
 import { figureOf, ratioOf, runContest } from "../contest.ts";
 import { drainer, startWorker } from "../drain/drain.ts";
-import type { Sample } from "../drain/drainer.ts";
-import { NOOP, ONCE } from "../drain/workers.ts";
+import { ONCE } from "../drain/workers.ts";
 import type { Program } from "../programs.ts";
-import { progressBar } from "../seed/progress.ts";
 import { grouped, size, tableOf } from "../tables.ts";
+import { churn } from "./churn.ts";
 import { readSizes, rewrite, type Sizes } from "./sizes.ts";
 
 /** Half an hour at 500 jobs a second, as fast as it goes: autovacuum has less time for it than it would have. */
 const JOBS = 900_000;
 const JOBS_QUICK = 20_000;
-/** So many are stored at once, whenever no more than these are left. */
-const BATCH = 10_000;
-const LOOK_MS = 250;
-/** On a slow machine it is less than half an hour's worth; the table says how much. */
-const CHURN_MS_MAX = 600_000;
-/** Longer than any machine should need for a batch. */
-const STUCK_MS = 60_000;
 
 const FRESH = "fresh";
 const CHURNED = "after the churn";
 
 export async function measureBloat(bench: Bench): Promise<void> {
   const database = await bench.store.create("bloat_churned", { schema: true });
-  const { count, seconds } = await churn(bench, database);
+  const { count, seconds } = await churn(bench, {
+    database,
+    jobs: bench.quick ? JOBS_QUICK : JOBS,
+    title: "churn",
+  });
   const sizes = await withClient(database, readSizes);
   const programs: Program[] = [];
   const start = async (database: string, first: number) => {
@@ -69,32 +64,6 @@ export async function measureBloat(bench: Bench): Promise<void> {
   } finally {
     await Promise.all(programs.map((program) => program.stop()));
   }
-}
-
-/** Lets jobs go through the tables, with handlers that do nothing: to the tables they are all the same. */
-async function churn(bench: Bench, database: string): Promise<{ count: number; seconds: number }> {
-  const program = await startWorker(bench, NOOP, NOOP.workers[0], { database });
-  const wanted = bench.quick ? JOBS_QUICK : JOBS;
-  const startedAt = performance.now();
-  const onProgress = progressBar("churn");
-  await program.ask("start");
-  let stored = 0;
-  let last = { left: 0, at: startedAt };
-  for (let left = 0; ;) {
-    const isEnough = stored >= wanted || performance.now() - startedAt > CHURN_MS_MAX;
-    if (isEnough && left === 0) break;
-    if (!isEnough && left <= BATCH) {
-      const count = Math.min(BATCH, wanted - stored);
-      await program.ask("store", { count });
-      stored += count;
-    } else await sleep(LOOK_MS);
-    left = (await program.ask<Sample>("sample")).unfinished;
-    if (left !== last.left) last = { left, at: performance.now() };
-    else if (performance.now() - last.at > STUCK_MS) throw new Error(`${left} jobs are left, and stay so`);
-    onProgress({ done: stored - left, total: wanted, what: `of ${grouped(wanted)} jobs` });
-  }
-  await program.stop();
-  return { count: stored, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 /** Beside each size, that of the same rows written anew once the rounds were over: the rest is bloat. */
