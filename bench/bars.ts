@@ -1,4 +1,5 @@
 // What Ukemi must reach: each bar once, in the order of the last table of a run. Nothing here is measured.
+
 /** A limit of a ratio, or of milliseconds. */
 interface Bar {
   readonly what: string;
@@ -46,9 +47,9 @@ export function isReached(name: BarName, measured: number): boolean {
 export const COLUMNS_OF_BARS = ["", "measured", "bar", ""] as const;
 
 /** The bars that were measured, in their order. */
-export function barsIn(
-  judged: readonly Judged[],
-): readonly { readonly of: Judged; readonly cells: readonly string[] }[] {
+export function barsIn<T extends Judged>(
+  judged: readonly T[],
+): readonly { readonly of: T; readonly cells: readonly string[] }[] {
   const order = Object.keys(BARS);
   return judged
     .toSorted((a, b) => order.indexOf(a.bar) - order.indexOf(b.bar))

@@ -58,19 +58,18 @@ async function readResult(contest: string): Promise<Result | undefined> {
 }
 
 export function documentOf(results: readonly Result[]): string {
-  const bars = results.flatMap((result) => result.judged.map((judged) => ({ result, judged })));
+  const judged = results.flatMap((result) =>
+    result.judged.map((one) => ({ ...one, length: lengthOf(result) })),
+  );
   return [
     "# Last results",
     "",
-    "Each ratio is taken within a round; the median of the rounds counts, with the quartiles. Each contest says when it was last run; they are run on one machine, but not in one hour.",
+    "Each ratio is taken within a round; the median of the rounds counts, with the quartiles. Each contest says when and where it was last run.",
     "",
     show({
       title: "Bars",
       columns: [...COLUMNS_OF_BARS, ""],
-      rows: barsIn(bars.map(({ judged }) => judged)).map(({ cells, of }) => [
-        ...cells,
-        lengthOf(bars.find(({ judged }) => judged === of)!.result),
-      ]),
+      rows: barsIn(judged).map(({ cells, of }) => [...cells, of.length]),
     }),
     ...results.flatMap(({ at, machine, tables, ...length }) =>
       tables.map((table) => {
@@ -82,7 +81,10 @@ export function documentOf(results: readonly Result[]): string {
   ].join("\n");
 }
 
+/** Said of everything that comes from a quick run, wherever it is copied to. */
+export const QUICK = "quick: a look, not a measurement";
+
 function lengthOf({ rounds, quick }: Pick<Result, "rounds" | "quick">): string {
   const counted = rounds === 1 ? "1 round" : `${rounds} rounds`;
-  return quick ? `${counted}, quick: a look, not a measurement` : counted;
+  return quick ? `${counted}, ${QUICK}` : counted;
 }

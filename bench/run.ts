@@ -8,7 +8,7 @@ import { measureBloat } from "./growth/bloat.ts";
 import { measureGrowth } from "./growth/growth.ts";
 import { measureIngest } from "./ingest/ingest.ts";
 import { measureLatency } from "./latency/latency.ts";
-import { keepResults, machineOf, type Result } from "./results.ts";
+import { keepResults, machineOf, QUICK, type Result } from "./results.ts";
 import { measureScale } from "./scale/scale.ts";
 import { startBenchStore } from "./store.ts";
 import { show, type Table } from "./tables.ts";
@@ -93,7 +93,6 @@ async function finish(): Promise<void> {
   await keepResults(results, Object.keys(CONTESTS));
 }
 
-/** A table says of itself that it is of a quick run, wherever it is copied to. */
 function marked(table: Table): Table {
-  return flags.quick ? { ...table, title: `${table.title} (quick: a look, not a measurement)` } : table;
+  return flags.quick ? { ...table, title: `${table.title} (${QUICK})` } : table;
 }
