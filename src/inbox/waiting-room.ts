@@ -1,5 +1,6 @@
 // Where verified events wait for a commit: bounded, and nobody waits past the deadline.
 import { steadyMs } from "../clock.ts";
+import { createCrowd, type Place } from "../crowd.ts";
 import { UkemiError } from "../errors.ts";
 import type { NewEvent, StoredEvent } from "../storage/events.ts";
 
@@ -44,14 +45,14 @@ const ASIDE_MS = 50;
  * While others are being committed, newcomers wait for company: a commit of a few costs nearly as much as one of many. So many
  * are company enough; and nobody waits for it longer than this, for the commit under way may hang.
  */
-const COMPANY = { rows: 64, ms: 25 };
+const COMPANY = { rows: 64, ms: 5 };
 
 /** Makes an empty room. */
 export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   let queue: Seat[] = [];
   let pausing = 0; // of those put aside
   let aside: Seat[] = []; // those whose pause is over
-  const seated = new Set<Seat>(); // waiting or in flight: everyone who has not been answered
+  const seated = createCrowd<Seat>(); // waiting or in flight: everyone who has not been answered
   let closed = false;
   let wake: (() => void)[] = [];
   let sweeper: NodeJS.Timeout | undefined;
@@ -59,7 +60,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   /** Whether it is time for another commit. */
   function isTime(): boolean {
-    const isAnyoneAway = seated.size > queue.length + pausing;
+    const isAnyoneAway = seated.size() > queue.length + pausing;
     if (!isAnyoneAway || closed || aside.length > 0 || queue.length >= COMPANY.rows) return true;
     const first = queue[0];
     return first === undefined || steadyMs() - first.enteredAt >= COMPANY.ms;
@@ -87,11 +88,11 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   // one timer for the whole room: a timer for each request would cost more than the request
   function sweep(): void {
     const late = steadyMs() - limits.deadlineMs;
-    for (const seat of seated) {
-      if (seat.enteredAt > late) break; // a Set keeps the order of arrival, and all wait equally long
+    // all wait equally long
+    for (let seat = seated.first(); seat && seat.enteredAt <= late; seat = seated.first()) {
       seat.reject(new UkemiError("store_unavailable", "The commit took longer than the deadline."));
     }
-    if (seated.size === 0) {
+    if (seated.size() === 0) {
       clearInterval(sweeper);
       sweeper = undefined;
     }
@@ -99,16 +100,16 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   function enter(event: NewEvent): Promise<StoredEvent> {
     if (closed) return Promise.reject(new UkemiError("stopping"));
-    if (seated.size >= limits.waitingRowsMax) return Promise.reject(new UkemiError("overloaded"));
+    if (seated.size() >= limits.waitingRowsMax) return Promise.reject(new UkemiError("overloaded"));
     return new Promise((resolve, reject) => {
       const seat: Seat = {
         event,
         enteredAt: steadyMs(),
-        settled: () => !seated.has(seat),
-        resolve: (stored) => leave(seat) && resolve(stored),
-        reject: (error) => leave(seat) && reject(error),
+        settled: () => !place.isHere,
+        resolve: (stored) => leave(place) && resolve(stored),
+        reject: (error) => leave(place) && reject(error),
       };
-      seated.add(seat);
+      const place = seated.enter(seat);
       queue.push(seat);
       sweeper ??= setInterval(sweep, SWEEP_MS);
       announce();
@@ -116,9 +117,9 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   }
 
   /** True the first time: everyone is answered once. */
-  function leave(seat: Seat): boolean {
-    const wasSeated = seated.delete(seat);
-    if (closed && seated.size === 0) wakeLanes(); // the last one: lanes that wait for work may end
+  function leave(place: Place<Seat>): boolean {
+    const wasSeated = seated.leave(place);
+    if (closed && seated.size() === 0) wakeLanes(); // the last one: lanes that wait for work may end
     return wasSeated;
   }
 
@@ -152,7 +153,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   async function take(): Promise<Waiting[]> {
     for (;;) {
       const batch = isTime() ? nextTurn() : [];
-      if (batch.length > 0 || (closed && seated.size === 0)) return batch;
+      if (batch.length > 0 || (closed && seated.size() === 0)) return batch;
       if (queue.length > 0) announceLater();
       await new Promise<void>((resolve) => wake.push(resolve));
     }
@@ -174,7 +175,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
         wakeLanes();
       }, ASIDE_MS);
     },
-    size: () => seated.size,
+    size: seated.size,
     close() {
       closed = true;
       wakeLanes();
