@@ -6,7 +6,7 @@ interface Bar {
   readonly atLeast?: number;
   readonly atMost?: number;
   readonly below?: number;
-  readonly unit?: "ms";
+  readonly unit?: "ms" | "MB";
 }
 
 const BARS = {
@@ -26,6 +26,8 @@ const BARS = {
   latency: { what: "latency in the same process, p50", below: 1.5, unit: "ms" },
   growth: { what: "growth", atLeast: 0.9 },
   scale: { what: "4 worker processes ÷ 1", atLeast: 1 },
+  usageLimit: { what: "usage export ÷ a bare loop of undici", atLeast: 0.7 },
+  usageMemory: { what: "usage export, resident memory", below: 200, unit: "MB" },
 } as const satisfies Readonly<Record<string, Bar>>;
 
 export type BarName = keyof typeof BARS;

@@ -12,6 +12,7 @@ import { keepResults, machineOf, QUICK, type Result } from "./results.ts";
 import { measureScale } from "./scale/scale.ts";
 import { startBenchStore } from "./store.ts";
 import { show, type Table } from "./tables.ts";
+import { measureUsage } from "./usage/usage.ts";
 
 const CONTESTS = {
   ingest: measureIngest,
@@ -21,6 +22,7 @@ const CONTESTS = {
   scale: measureScale,
   bloat: measureBloat,
   growth: measureGrowth,
+  usage: measureUsage,
 } as const satisfies Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 /** They take longer than a look may. */
 const NOT_QUICK = ["scale", "bloat", "growth"];

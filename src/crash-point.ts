@@ -18,6 +18,14 @@ export const CRASH_POINTS = [
   "retention.kept_copied",
   "retention.month_replaced",
   "retention.before_audit",
+  "spool.before_write",
+  "spool.before_flush",
+  "spool.before_rename",
+  "spool.before_folder_flush",
+  "spool.saved",
+  "spool.before_remove",
+  "usage.before_send",
+  "usage.after_send",
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

@@ -243,6 +243,16 @@ export const catalogue = {
     retryable: false,
     remedy: "Give this user the right to read and write it, or choose another with --data.",
   },
+  spool_locked: {
+    title: "Another exporter works on this spool",
+    retryable: true,
+    remedy: "Wait until it has finished, or give each exporter a data folder of its own (--data).",
+  },
+  spool_failed: {
+    title: "The spool cannot be used",
+    retryable: true,
+    remedy: "Give this user the right to read and write the folder, or choose another with --data.",
+  },
   cannot_listen: {
     title: "The server cannot listen there",
     retryable: true,

@@ -44,6 +44,13 @@ const URL_OF_POSTGRES: Kind<string> = {
   expected: "must begin with postgres:// or postgresql://",
 };
 
+const URL_OF_WEB: Kind<string> = {
+  parse: (text) => text,
+  accepts: (value): value is string =>
+    typeof value === "string" && /^https?:\/\//.test(value) && URL.canParse(value),
+  expected: "must be a URL that begins with https:// or http://",
+};
+
 const LIST: Kind<readonly string[]> = {
   parse: (text) => text.split(",").flatMap((item) => item.trim() || []),
   accepts: (value): value is string[] => Array.isArray(value) && value.every((item) => TEXT.accepts(item)),
@@ -266,6 +273,32 @@ export const OPTIONS = {
     text: "Accept a PostgreSQL that runs with fsync = off. Acknowledged events may then be lost.",
     default: false,
     env: "UKEMI_ALLOW_UNSAFE_DURABILITY",
+  }),
+  apiMeterUrl: option(optional(URL_OF_WEB), {
+    text: "Address of the API_Meter to which use is exported, without /v1/usage.",
+    default: undefined,
+    env: "API_METER_URL",
+  }),
+  apiMeterToken: option(optional(TEXT), {
+    text: "Bearer token for the API_Meter.",
+    default: undefined,
+    env: "API_METER_TOKEN",
+    secret: true,
+  }),
+  apiMeterTenant: option(optional(TEXT), {
+    text: "The tenant for which use is exported, as the API_Meter knows it.",
+    default: undefined,
+    env: "API_METER_TENANT_ID",
+  }),
+  usageBatchSize: option(whole(100, 500), {
+    text: "How many records of use one call to the API_Meter takes.",
+    default: 500,
+    env: "BATCH_SIZE",
+  }),
+  usageRetriesMax: option(whole(0, 10), {
+    text: "How often a call to the API_Meter is tried again before its batch is saved for the next run.",
+    default: 3,
+    env: "MAX_RETRIES",
   }),
   logLevel: option(oneOf(LOG_LEVELS), {
     text: "Least level that is logged: trace, debug, info, warn, error, fatal or silent.",

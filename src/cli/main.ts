@@ -21,6 +21,7 @@ import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statsCommand } from "./commands/stats.ts";
 import { tokenCommand } from "./commands/token.ts";
+import { usageCommand } from "./commands/usage.ts";
 import { workCommand } from "./commands/work.ts";
 import { workersCommand } from "./commands/workers.ts";
 import { EXIT } from "./exit.ts";
@@ -29,7 +30,7 @@ import { note } from "./print.ts";
 /** The commands as a newcomer meets them. */
 const GROUPS: readonly (readonly [string, readonly ((program: Command) => Command)[]])[] = [
   ["Begin:", [initCommand, devCommand, sendCommand]],
-  ["Run:", [serveCommand, workCommand, migrateCommand]],
+  ["Run:", [serveCommand, workCommand, migrateCommand, usageCommand]],
   [
     "See:",
     [

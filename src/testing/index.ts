@@ -9,3 +9,5 @@ export { startFaultProxy } from "./fault-proxy.ts";
 export type { FaultMode, FaultProxy, FaultTarget } from "./fault-proxy.ts";
 export { startTrial } from "./trial.ts";
 export type { Trial, TrialAnswer, TrialOptions } from "./trial.ts";
+export { startApiMeter } from "./api-meter.ts";
+export type { ApiMeter, ApiMeterOptions, MeterCall, MeterFault } from "./api-meter.ts";
