@@ -29,9 +29,12 @@ function openStandardOutput(): Lines {
     lines = "";
     if (gathered !== "") destination.write(gathered);
   }
+  /** What is given to the destination now would be another thread's work, and the process may end before that is done. */
   function flushSync(): void {
-    write();
+    const last = lines;
+    lines = "";
     destination.flushSync();
+    if (last !== "") pino.destination({ dest: 1, sync: true }).write(last);
   }
   process.on("exit", flushSync);
   return {
