@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startApiMeter, type ApiMeter, type MeterFault } from "../../src/testing/api-meter.ts";
 import { runCli } from "../support/cli.ts";
+import { until } from "../support/until.ts";
 
 const TOKEN = "token-canary-88d2";
 let folder: string;
@@ -143,7 +144,7 @@ describe("push", () => {
     fault = (call) => (call === 1 ? { hang: true } : undefined);
     const file = await fileOf(recordsOf(10));
     const first = usage(["push", file]);
-    while (meter.calls.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => meter.calls.length > 0, "the first one has sent its batch");
     const second = await usage(["push", file]);
     expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining("Another exporter") });
     await meter.stop(); // the first one's call fails, and so does its retry

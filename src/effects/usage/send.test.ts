@@ -15,7 +15,10 @@ interface Said {
 
 const SECRET = "token-canary-7f3a";
 
-async function sending(options: ApiMeterOptions, { retriesMax = 3, timeoutMs = 5000 } = {}) {
+async function sending(
+  options: ApiMeterOptions,
+  { retriesMax = 3, timeoutMs = 5000, stopsAfter = Infinity } = {},
+) {
   meter = await startApiMeter({ token: SECRET, ...options });
   const figures = noFigures();
   const said: Said[] = [];
@@ -25,11 +28,13 @@ async function sending(options: ApiMeterOptions, { retriesMax = 3, timeoutMs = 5
     meter: client,
     retriesMax,
     figures,
-    say: (level, text, fields = {}) => void said.push({ level, text, fields }),
+    say(level, text, fields = {}) {
+      if (said.push({ level, text, fields }) === stopsAfter) queueMicrotask(() => stopping.abort());
+    },
     signal: stopping.signal,
     firstDelayMs: 10,
   });
-  return { send, figures, said, stopping };
+  return { send, figures, said };
 }
 
 function batchOf(count: number): Batch {
@@ -152,10 +157,10 @@ describe("the table of answers", () => {
   });
 
   test("a stop does not wait for the next try", async () => {
-    const { send, stopping } = await sending({
-      fault: () => ({ status: 503, headers: { "retry-after": "60" } }),
-    });
-    setTimeout(() => stopping.abort(), 50);
+    const { send } = await sending(
+      { fault: () => ({ status: 503, headers: { "retry-after": "60" } }) },
+      { stopsAfter: 1 },
+    );
     expect(await send(batchOf(1))).toMatchObject([{ state: "due", why: "the run was stopped" }]);
   });
 });
