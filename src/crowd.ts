@@ -20,7 +20,6 @@ export interface Crowd<T> {
   size(): number;
   /** Who has been here longest. */
   first(): T | undefined;
-  all(): T[];
 }
 
 /** Nobody is here. */
@@ -51,10 +50,5 @@ export function createCrowd<T>(): Crowd<T> {
     },
     size: () => size,
     first: () => first?.item,
-    all() {
-      const items: T[] = [];
-      for (let place = first; place; place = place.after) items.push(place.item);
-      return items;
-    },
   };
 }

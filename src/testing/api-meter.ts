@@ -39,14 +39,12 @@ export interface ApiMeterOptions {
   readonly token?: string;
   /** Decides what happens to the nth call, counted from 1; undefined takes it. */
   readonly fault?: (call: number, ids: readonly string[]) => MeterFault | undefined;
-  readonly port?: number;
 }
 
 /** Starts it on loopback. */
 export async function startApiMeter({
   token,
   fault = () => undefined,
-  port = 0,
 }: ApiMeterOptions = {}): Promise<ApiMeter> {
   const calls: MeterCall[] = [];
   const records = new Map<string, Readonly<Record<string, unknown>>>();
@@ -97,7 +95,7 @@ export async function startApiMeter({
   const server = createServer(
     (request, response) => void answer(request, response).catch(() => request.destroy()),
   );
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,

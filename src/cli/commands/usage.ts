@@ -2,7 +2,13 @@
 import { stat } from "node:fs/promises";
 import { Command } from "commander";
 import { aboutUpdated } from "../../effects/usage/counters.ts";
-import { openExporter, readSpool, spoolFolder, type UsageReport } from "../../effects/usage/exporter.ts";
+import {
+  openExporter,
+  readSpool,
+  spoolFolder,
+  type Exporter,
+  type UsageReport,
+} from "../../effects/usage/exporter.ts";
 import type { Say } from "../../effects/usage/send.ts";
 import type { SpoolState } from "../../effects/usage/spool.ts";
 import { UkemiError } from "../../errors.ts";
@@ -72,8 +78,6 @@ function statusCommand(): Command {
     print(spoolWords(status).join("\n"));
   });
 }
-
-type Exporter = Awaited<ReturnType<typeof openExporter>>;
 
 /** Runs an export, shows how far it has come, and what it came to. */
 async function run(

@@ -30,7 +30,7 @@ export interface Exported {
 
 export interface ExportOptions {
   readonly spool: Spool;
-  readonly send: (batch: Batch, tries?: number) => Promise<readonly Sent[]>;
+  readonly send: (batch: Batch) => Promise<readonly Sent[]>;
   readonly say: Say;
   readonly signal: AbortSignal;
 }

@@ -7,7 +7,7 @@ import { createExport, type Exported, type FileToPush } from "./export.ts";
 import { lockFolder } from "./lock.ts";
 import { createMeter } from "./meter.ts";
 import { createSender, type Say } from "./send.ts";
-import { openSpool, SPOOL_STATES, type Spooled, type SpoolState } from "./spool.ts";
+import { openSpool, SPOOL_STATES, type SpoolContent, type Spooled, type SpoolState } from "./spool.ts";
 
 export type ExporterSettings = Pick<
   Settings,
@@ -18,11 +18,10 @@ export interface ExporterOptions {
   readonly settings: ExporterSettings;
   readonly say: Say;
   readonly signal: AbortSignal;
-  /** @default 1000 */
-  readonly firstDelayMs?: number;
-  /** @default 30000 */
-  readonly timeoutMs?: number;
 }
+
+/** How long the meter may take to answer. */
+const TIMEOUT_MS = 30_000;
 
 /** What a run came to. */
 export interface UsageReport extends Exported {
@@ -41,20 +40,13 @@ export interface Exporter {
 
 /** Takes hold of the spool; throws where another exporter has it, or where a setting is missing. */
 export async function openExporter(options: ExporterOptions): Promise<Exporter> {
-  const { say, signal, firstDelayMs, timeoutMs = 30_000 } = options;
+  const { say, signal } = options;
   const { url, token, tenant, batchSize, retriesMax } = requireSettings(options.settings);
   const spool = await openSpool(spoolFolder(options.settings.data));
   const lock = await lockFolder(spool.folder);
-  const meter = createMeter({ url, token, timeoutMs });
+  const meter = createMeter({ url, token, timeoutMs: TIMEOUT_MS });
   const figures = noFigures();
-  const send = createSender({
-    meter,
-    retriesMax,
-    figures,
-    say,
-    signal,
-    ...(firstDelayMs !== undefined && { firstDelayMs }),
-  });
+  const send = createSender({ meter, retriesMax, figures, say, signal });
   const { exported, resend, push } = createExport({ spool, send, say, signal });
 
   const unfinished = await spool.sweep();
@@ -66,7 +58,7 @@ export async function openExporter(options: ExporterOptions): Promise<Exporter> 
   const report = async (): Promise<UsageReport> => ({
     ...exported,
     figures,
-    spool: await statusOf(spool.list()),
+    spool: statusOf(await spool.list()),
   });
 
   return {
@@ -98,13 +90,10 @@ export interface SpoolStatus {
 export async function readSpool(data: string): Promise<SpoolStatus & { readonly list: readonly Spooled[] }> {
   const spool = await openSpool(spoolFolder(data));
   const content = await spool.list();
-  return { ...(await statusOf(Promise.resolve(content))), list: content.batches };
+  return { ...statusOf(content), list: content.batches };
 }
 
-async function statusOf(
-  listing: ReturnType<Awaited<ReturnType<typeof openSpool>>["list"]>,
-): Promise<SpoolStatus> {
-  const { batches, unfinished } = await listing;
+function statusOf({ batches, unfinished }: SpoolContent): SpoolStatus {
   const count = (state: SpoolState) => batches.filter((batch) => batch.state === state).length;
   return {
     batches: Object.fromEntries(SPOOL_STATES.map((state) => [state, count(state)])) as Record<

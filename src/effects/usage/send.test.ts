@@ -42,7 +42,7 @@ function batchOf(count: number): Batch {
     { length: count },
     (_, index) => `{"source_event_id":"u${index}","units":${index}}`,
   );
-  return { tenant: "acme", records, from: "use.ndjson" };
+  return { tenant: "acme", records, from: "/home/jobs/use.ndjson" };
 }
 
 describe("the table of answers", () => {

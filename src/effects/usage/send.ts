@@ -1,4 +1,5 @@
 // Sending one batch: tried again where that helps, halved where it is too large, and an honest word on what became of it.
+import { basename } from "node:path";
 import { sleep } from "../../clock.ts";
 import { crashPoint } from "../../crash-point.ts";
 import { countAnswer, countTaken, type UsageFigures } from "./counters.ts";
@@ -44,12 +45,10 @@ const WAIT_MS_MAX = 5 * 60_000;
 const SAID_MAX = 500;
 
 /** Makes what sends batches. Several results mean that the batch was halved on the way. */
-export function createSender(
-  options: SenderOptions,
-): (batch: Batch, tries?: number) => Promise<readonly Sent[]> {
+export function createSender(options: SenderOptions): (batch: Batch) => Promise<readonly Sent[]> {
   const { meter, retriesMax, figures, say, signal, firstDelayMs = 1000 } = options;
 
-  async function send(batch: Batch, tries = retriesMax + 1): Promise<readonly Sent[]> {
+  async function send(batch: Batch): Promise<readonly Sent[]> {
     for (let retry = 0; ; retry += 1) {
       const answer = await call(batch);
       const { status } = answer;
@@ -60,7 +59,7 @@ export function createSender(
           noteTaken(batch, answer);
           return as("done", "");
         case "smaller":
-          return halves(batch, tries);
+          return halves(batch);
         case "refused":
           say("error", `The meter refused a batch: ${whyOf(answer)}`, fieldsOf(batch, answer));
           return as("refused");
@@ -69,7 +68,7 @@ export function createSender(
           return as("blocked");
         case "again": {
           const delayMs = answer.retryAfterMs ?? firstDelayMs * 2 ** retry;
-          const isLast = retry + 1 >= tries || delayMs > WAIT_MS_MAX || signal.aborted;
+          const isLast = retry >= retriesMax || delayMs > WAIT_MS_MAX || signal.aborted;
           const level = status === 429 ? "warn" : "error";
           if (isLast) {
             figures.exhausted += 1;
@@ -77,7 +76,7 @@ export function createSender(
             return as("due");
           }
           figures.retries += 1;
-          say(level, `Retry ${retry + 1} of ${tries - 1} in ${delayMs / 1000} s: ${whyOf(answer)}`, {
+          say(level, `Retry ${retry + 1} of ${retriesMax} in ${delayMs / 1000} s: ${whyOf(answer)}`, {
             ...fieldsOf(batch, answer),
             retry: retry + 1,
             delay_ms: delayMs,
@@ -89,15 +88,15 @@ export function createSender(
     }
   }
 
-  async function halves(batch: Batch, tries: number): Promise<Sent[]> {
+  async function halves(batch: Batch): Promise<Sent[]> {
     const middle = Math.ceil(batch.records.length / 2);
     say("warn", `The meter finds ${batch.records.length} records too large: they are sent as two batches.`);
-    const first = await send({ ...batch, records: batch.records.slice(0, middle) }, tries);
+    const first = await send({ ...batch, records: batch.records.slice(0, middle) });
     const rest = { ...batch, records: batch.records.slice(middle) };
     // one that waits must not be overtaken by the other half, nor what blocks be asked again
     const stopped = first.find(({ state }) => state === "due" || state === "blocked");
     if (stopped) return [...first, { batch: rest, state: stopped.state, why: stopped.why }];
-    return [...first, ...(await send(rest, tries))];
+    return [...first, ...(await send(rest))];
   }
 
   async function call(batch: Batch): Promise<Answered> {
@@ -136,7 +135,13 @@ type Answered =
   | { readonly status: undefined; readonly text: string; readonly retryAfterMs: undefined };
 
 function bodyOf({ tenant, records, from }: Batch): string {
-  const metadata = { exporter: "ukemi", from, count: records.length, exported_at: new Date().toISOString() };
+  // where a file lies is nobody else's business
+  const metadata = {
+    exporter: "ukemi",
+    from: basename(from),
+    count: records.length,
+    exported_at: new Date().toISOString(),
+  };
   const head = JSON.stringify({ tenant_id: tenant, export_metadata: metadata });
   return `${head.slice(0, -1)},"records":[${records.join(",")}]}`;
 }
