@@ -44,6 +44,10 @@ describe("a record of use", () => {
 
   test.each([
     ["{", /not JSON/],
+    ['{"source_event_id":"a","units":01}', /not JSON/],
+    ['{"source_event_id":"a","units":1.}', /not JSON/],
+    ['{"source_event_id":"a","units":1},{"source_event_id":"b"}', /not JSON/],
+    ['{"source_event_id":"a","source_event_id":7}', /source_event_id/],
     ["[1]", /not an object/],
     ["null", /not an object/],
     ["7", /not an object/],
@@ -81,7 +85,12 @@ const lines = fc
       fc.tuple(
         fc.nat(),
         fc.nat(2),
-        fc.constantFrom(...'{}[]":,\\0-.eE u\u0001\u00A0', "null", '"source_event_id":"x"', ',"a":1'),
+        fc.constantFrom(
+          ...Array.from('{}[]":,\\0-.eE u\u0001\u00A0'),
+          "null",
+          '"source_event_id":"x"',
+          ',"a":1',
+        ),
       ),
       { maxLength: 2 },
     ),
