@@ -17,6 +17,11 @@ const TOOLS = [
     test: "the clock of a whole process jumping (libfaketime)",
   },
   {
+    file: "usr/lib/fiu/fiu_posix_preload.so",
+    packages: ["fiu-utils", "libfiu0"],
+    test: "the exporter on a disk that does not flush (libfiu)",
+  },
+  {
     file: "usr/sbin/pgbouncer",
     packages: ["pgbouncer", "libevent-2.1-7", "libc-ares2"],
     test: "a transaction pooler in front of the store (pgbouncer)",

@@ -2,12 +2,12 @@
 import { execFileSync } from "node:child_process";
 import { cp, mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { findBinaries, lacksGlibc, platformPackage } from "../../src/storage/embedded/binaries.ts";
+import { canMount, fill, mountSmallDisk, remount } from "../support/small-disk.ts";
 import {
   ask,
   dist,
-  isRoot,
   preparedFolder,
   serversBelow,
   start,
@@ -40,7 +40,6 @@ describe("a cluster of another major version", () => {
 
 describe("a full disk", () => {
   const mounts = canMount();
-  if (!mounts) console.info("skipped: a small file system cannot be mounted here, so no disk can be filled");
 
   it.skipIf(!mounts)("is named at the first start, and the folder works once there is space", async () => {
     const disk = await smallDisk("20m");
@@ -51,7 +50,7 @@ describe("a full disk", () => {
     });
     expect(serversBelow(data)).toEqual([]);
     expect((await readdir(data)).filter((name) => name.startsWith("postgres."))).toEqual([]);
-    execFileSync("mount", ["-o", "remount,size=200m", disk]);
+    remount(disk, "size=200m");
     const server = await start({ data });
     expect(await ask(server.url, "select 1 as one")).toEqual({ one: 1 });
     await server.stop();
@@ -61,7 +60,7 @@ describe("a full disk", () => {
     const disk = await smallDisk("150m");
     const data = join(disk, "data");
     execFileSync("cp", ["-a", await preparedFolder(), data]);
-    execFileSync("sh", ["-c", `cat /dev/zero >"$1" 2>/dev/null || true`, "sh", join(disk, "filler")]);
+    fill(join(disk, "filler"));
     await expect(start({ data })).rejects.toMatchObject({ code: "disk_full" });
     execFileSync("rm", [join(disk, "filler")]);
     const server = await start({ data });
@@ -133,22 +132,8 @@ it("refuses a pointer to a folder that is gone instead of beginning anew", async
   });
 });
 
-function canMount(): boolean {
-  if (!isRoot) return false;
-  try {
-    execFileSync("unshare", ["--mount", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"], {
-      stdio: "ignore",
-    });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 async function smallDisk(size: string): Promise<string> {
   const disk = join(await temporaryFolder(), "disk");
-  await mkdir(disk);
-  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size},mode=755`, "tmpfs", disk]);
-  onTestFinished(() => void execFileSync("umount", ["--lazy", disk]));
+  await mountSmallDisk(disk, size);
   return disk;
 }

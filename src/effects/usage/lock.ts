@@ -5,19 +5,30 @@ import { link, rename, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { join, relative } from "node:path";
 import { UkemiError } from "../../errors.ts";
+import { orTell } from "./disk.ts";
 
 const NAME = "lock";
 /** A path of a socket may not be longer, on any system. */
 const PATH_MAX = 100;
 
+/** A folder that is held. */
+interface Held {
+  release(): Promise<void>;
+}
+
 /** Holds the folder until it is released; throws where somebody else does. */
-export async function lockFolder(folder: string): Promise<{ release(): Promise<void> }> {
+export function lockFolder(folder: string): Promise<Held> {
+  return orTell(folder, () => hold(folder));
+}
+
+async function hold(folder: string): Promise<Held> {
   const lock = join(folder, NAME);
   const own = join(folder, `${NAME}.${randomUUID().slice(0, 8)}`);
   const server = await listen(own);
   const held = {
     async release() {
-      await rm(lock, { force: true });
+      // a lock that cannot be removed is one that nobody holds, as after a crash: no reason to hide why the run ended
+      await rm(lock, { force: true }).catch(() => {});
       server.close();
     },
   };

@@ -17,7 +17,8 @@ export interface Piece {
   readonly bytes: number;
 }
 
-const PIECE_BYTES = 256 * 1024;
+/** The text of a larger piece lies outside of the young generation: twice the memory, and slower. */
+const PIECE_BYTES = 64 * 1024;
 /** Characters. */
 const LINE_MAX = 1024 * 1024;
 const NEWLINE = 0x0a;
@@ -28,13 +29,16 @@ export async function* readLines(path: string): AsyncGenerator<Piece> {
   try {
     let number = 0;
     let bytes = 0;
-    let rest: Buffer = Buffer.alloc(0);
-    let tooLong = false; // the line that `rest` began: it is thrown away until it ends
+    // one buffer for the whole file: what is yielded are texts, which are copies. It grows where a line is longer
+    let buffer = Buffer.allocUnsafe(2 * PIECE_BYTES);
+    let held = 0; // bytes at its beginning, of a line that has not ended
+    let tooLong = false; // that line: it is thrown away until it ends
     for (;;) {
-      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(PIECE_BYTES));
+      if (held + PIECE_BYTES > buffer.length) buffer = Buffer.concat([buffer], held + 4 * PIECE_BYTES);
+      const { bytesRead } = await file.read(buffer, held, PIECE_BYTES);
       const isEnd = bytesRead === 0;
       bytes += bytesRead;
-      const { whole, open } = cut(Buffer.concat([rest, buffer.subarray(0, bytesRead)]), isEnd);
+      const { whole, open } = cut(buffer.subarray(0, held + bytesRead), isEnd);
       const lines: Line[] = [];
       for (const line of whole) {
         number += 1;
@@ -48,7 +52,7 @@ export async function* readLines(path: string): AsyncGenerator<Piece> {
       }
       if (isEnd && tooLong) lines.push(tooLongLine(number + 1));
       tooLong ||= open.length > 4 * LINE_MAX; // in bytes
-      rest = tooLong ? Buffer.alloc(0) : open;
+      held = tooLong ? 0 : open.copy(buffer);
       if (lines.length > 0) yield { lines, bytes };
       if (isEnd) return;
     }

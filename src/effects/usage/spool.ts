@@ -3,10 +3,10 @@
 // A batch is saved when its file has its last name, and not before: it is written under another one, flushed, and renamed, and
 // the folder is flushed. What a crash leaves of the first name was never said to be saved.
 import { mkdir, open, readdir, readFile, rename, rm, stat, type FileHandle } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { crashPoint } from "../../crash-point.ts";
-import { UkemiError } from "../../errors.ts";
 import { uuidv7 } from "../../storage/ids.ts";
+import { orTell } from "./disk.ts";
 import { frameOf, readFrame } from "./frame.ts";
 
 /**
@@ -61,16 +61,16 @@ const NAME = /^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})\.
 
 /** Opens the spool of a folder, which is made where it is missing. */
 export async function openSpool(folder: string): Promise<Spool> {
-  await orTell(() => mkdir(folder, { recursive: true, mode: 0o700 }), folder);
+  const using = <T>(work: () => Promise<T>) => orTell(folder, work);
+  await using(() => makeFolder(folder));
   let savedMs = 0;
   const pathOf = (name: string) => join(folder, name);
   const nameOf = ({ id, state }: Pick<Spooled, "id" | "state">) => `${id}.${state}`;
-  const changing = <T>(work: () => Promise<T>) => orTell(work, folder);
 
   return {
     folder,
     save: (state, batch) =>
-      changing(async () => {
+      using(async () => {
         savedMs = Math.max(Date.now(), savedMs + 1); // names sort as they were saved
         const id = uuidv7(savedMs);
         const part = pathOf(`${id}${UNFINISHED}`);
@@ -87,37 +87,53 @@ export async function openSpool(folder: string): Promise<Spool> {
         crashPoint("spool.saved");
         return id;
       }),
-    async list() {
-      const names = (await readdir(folder)).toSorted();
-      const batches = await Promise.all(
-        names.flatMap((name) => (NAME.test(name) ? spooledIn(folder, name) : [])),
-      );
-      return {
-        batches: batches.filter((one) => one !== undefined),
-        unfinished: names.filter((name) => name.endsWith(UNFINISHED)),
-      };
-    },
-    async read(spooled) {
-      const content = readFrame(await readFile(pathOf(nameOf(spooled))));
-      return content && (JSON.parse(content.toString()) as KeptBatch);
-    },
+    list: () =>
+      using(async () => {
+        const names = (await readdir(folder)).toSorted();
+        const batches = await Promise.all(
+          names.flatMap((name) => (NAME.test(name) ? spooledIn(folder, name) : [])),
+        );
+        return {
+          batches: batches.filter((one) => one !== undefined),
+          unfinished: names.filter((name) => name.endsWith(UNFINISHED)),
+        };
+      }),
+    read: (spooled) =>
+      using(async () => {
+        const content = readFrame(await readFile(pathOf(nameOf(spooled))));
+        return content && (JSON.parse(content.toString()) as KeptBatch);
+      }),
     remove: (spooled) =>
-      changing(async () => {
+      using(async () => {
         crashPoint("spool.before_remove");
         await rm(pathOf(nameOf(spooled)));
         await flushFolder(folder);
       }),
     move: (spooled, state) =>
-      changing(async () => {
+      using(async () => {
         await rename(pathOf(nameOf(spooled)), pathOf(nameOf({ ...spooled, state })));
         await flushFolder(folder);
       }),
-    async sweep() {
-      const unfinished = (await readdir(folder)).filter((name) => name.endsWith(UNFINISHED));
-      for (const name of unfinished) await rm(pathOf(name), { force: true });
-      return unfinished.length;
-    },
+    sweep: () =>
+      using(async () => {
+        const unfinished = (await readdir(folder)).filter((name) => name.endsWith(UNFINISHED));
+        for (const name of unfinished) await rm(pathOf(name), { force: true });
+        return unfinished.length;
+      }),
   };
+}
+
+/** What mkdir does recursively, which says of a folder on a read-only disk that it is missing. */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return;
+    if (code !== "ENOENT" || dirname(folder) === folder) throw error;
+    await makeFolder(dirname(folder));
+    await makeFolder(folder);
+  }
 }
 
 async function spooledIn(folder: string, name: string): Promise<Spooled | undefined> {
@@ -153,27 +169,5 @@ async function flushFolder(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
-  }
-}
-
-/** What a person can do about a folder that cannot be written. */
-async function orTell<T>(work: () => Promise<T>, folder: string): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "";
-    if (code === "ENOSPC" || code === "EDQUOT") {
-      throw new UkemiError("disk_full", `The spool ${folder} cannot be written: the disk is full.`, {
-        cause: error,
-        remedy: "Free space there and push the file again: what was sent already is recognised by the meter.",
-      });
-    }
-    throw new UkemiError(
-      "spool_failed",
-      `The spool ${folder} cannot be written (${code || "unknown error"}).`,
-      {
-        cause: error,
-      },
-    );
   }
 }
