@@ -34,16 +34,33 @@ test("reads the same of the older form, which has no tags", () => {
 });
 
 test.each([
-  ["Bounce", { bounce: { bounceType: "Transient", bounceSubType: "MailboxFull" } }, "bounce", false, "Transient/MailboxFull"],
+  [
+    "Bounce",
+    { bounce: { bounceType: "Transient", bounceSubType: "MailboxFull" } },
+    "bounce",
+    false,
+    "Transient/MailboxFull",
+  ],
   ["Bounce", { bounce: { bounceType: "Undetermined" } }, "bounce", false, "Undetermined"],
   [
     "Complaint",
-    { complaint: { complainedRecipients: [{ emailAddress: "b@example.com" }], complaintFeedbackType: "abuse" } },
+    {
+      complaint: {
+        complainedRecipients: [{ emailAddress: "b@example.com" }],
+        complaintFeedbackType: "abuse",
+      },
+    },
     "complaint",
     false,
     "abuse",
   ],
-  ["Delivery", { delivery: { recipients: ["b@example.com"], smtpResponse: "250 ok" } }, "delivery", false, "250 ok"],
+  [
+    "Delivery",
+    { delivery: { recipients: ["b@example.com"], smtpResponse: "250 ok" } },
+    "delivery",
+    false,
+    "250 ok",
+  ],
   ["Send", { send: {} }, "send", false, ""],
   ["Reject", { reject: { reason: "Bad content" } }, "reject", true, "Bad content"],
   ["Open", { open: { ipAddress: "192.0.2.1" } }, "open", false, ""],
@@ -81,24 +98,43 @@ test.each([
   ["a message that is no object", { Type: "Notification", Message: "[]" }],
   ["a message that is not text", { Type: "Notification", Message: sesBounce(EFFECT) }],
   ["a confirmation", { Type: "SubscriptionConfirmation", Message: JSON.stringify(sesBounce(EFFECT)) }],
-  ["a kind that SES does not have", { Type: "Notification", Message: JSON.stringify({ eventType: "constructor", mail }) }],
+  [
+    "a kind that SES does not have",
+    { Type: "Notification", Message: JSON.stringify({ eventType: "constructor", mail }) },
+  ],
   ["a notice without its mail", { Type: "Notification", Message: '{"eventType":"Bounce","bounce":{}}' }],
 ])("finds no notice in %s", (_, event) => {
   expect(readSesNotice(event)).toBeUndefined();
 });
 
 test(`never throws, whatever is published (seed ${seed})`, () => {
-  const names = fc.constantFrom("Bounce", "Complaint", "Delivery", "Rendering Failure", "DeliveryDelay", "__proto__", 7);
+  const names = fc.constantFrom(
+    "Bounce",
+    "Complaint",
+    "Delivery",
+    "Rendering Failure",
+    "DeliveryDelay",
+    "__proto__",
+    7,
+  );
   const facts = fc.oneof(
     fc.jsonValue(),
-    fc.record({ bouncedRecipients: fc.jsonValue(), recipients: fc.jsonValue(), timestamp: fc.jsonValue(), reason: fc.jsonValue() }),
+    fc.record({
+      bouncedRecipients: fc.jsonValue(),
+      recipients: fc.jsonValue(),
+      timestamp: fc.jsonValue(),
+      reason: fc.jsonValue(),
+    }),
   );
   const message = fc.record({
     eventType: names,
     bounce: facts,
     complaint: facts,
     delivery: facts,
-    mail: fc.oneof(fc.jsonValue(), fc.record({ messageId: fc.string(), tags: fc.jsonValue(), destination: fc.jsonValue() })),
+    mail: fc.oneof(
+      fc.jsonValue(),
+      fc.record({ messageId: fc.string(), tags: fc.jsonValue(), destination: fc.jsonValue() }),
+    ),
   });
   fc.assert(
     fc.property(message, (any) => {

@@ -24,7 +24,10 @@ function readTopic(arn: unknown, name: string): Topic {
   }
   const [, partition, region] = ARN.exec(arn) ?? [];
   if (region === undefined) {
-    throw invalidOption("sns", `${name} is not a topic's ARN, such as arn:aws:sns:eu-west-1:123456789012:mail`);
+    throw invalidOption(
+      "sns",
+      `${name} is not a topic's ARN, such as arn:aws:sns:eu-west-1:123456789012:mail`,
+    );
   }
   return { arn, host: `sns.${region}.amazonaws.com${partition === "aws-cn" ? ".cn" : ""}` };
 }

@@ -37,13 +37,16 @@ const refused = (reason: string) => ({ refused: reason, diagnosis: expect.any(St
 const VERIFIED = { secretFingerprint: expect.stringMatching(/^[0-9a-f]{12}$/) };
 
 describe("signatures", () => {
-  test.each(["1", "2"] as const)("accepts SignatureVersion %s, with and without a subject", async (version) => {
-    const { source } = open();
-    expect(await ask(source, signSns(signer, {}, version))).toEqual(VERIFIED);
-    expect(await ask(source, signSns(signer, { Subject: "A subject – ✓" }, version))).toEqual(VERIFIED);
-    expect(await ask(source, signSns(signer, { Subject: null }, version))).toEqual(VERIFIED);
-    expect(await ask(source, signSns(signer, { Message: "two\nlines" }, version))).toEqual(VERIFIED);
-  });
+  test.each(["1", "2"] as const)(
+    "accepts SignatureVersion %s, with and without a subject",
+    async (version) => {
+      const { source } = open();
+      expect(await ask(source, signSns(signer, {}, version))).toEqual(VERIFIED);
+      expect(await ask(source, signSns(signer, { Subject: "A subject – ✓" }, version))).toEqual(VERIFIED);
+      expect(await ask(source, signSns(signer, { Subject: null }, version))).toEqual(VERIFIED);
+      expect(await ask(source, signSns(signer, { Message: "two\nlines" }, version))).toEqual(VERIFIED);
+    },
+  );
 
   test("refuses SHA-1 where it is forbidden, before anything is fetched", async () => {
     const { source, asked } = open({ allowSha1: false });
@@ -65,7 +68,9 @@ describe("signatures", () => {
       refused("signature_malformed"),
     );
     expect(await ask(source, { ...signSns(signer), SignatureVersion: 2 })).toHaveProperty("refused");
-    expect(await ask(source, { ...signSns(signer), SignatureVersion: "__proto__" })).toHaveProperty("refused");
+    expect(await ask(source, { ...signSns(signer), SignatureVersion: "__proto__" })).toHaveProperty(
+      "refused",
+    );
   });
 
   test.each([
@@ -78,16 +83,30 @@ describe("signatures", () => {
     expect(await ask(source, good)).toEqual(VERIFIED);
     const signedFields = Object.keys(good).filter((name) => name !== "UnsubscribeURL");
     for (const name of signedFields) {
-      for (const other of [`${good[name]}x`, `x${good[name]}`, "", " ", "\n", null, undefined, 7, {}, [], true]) {
-        expect(await ask(source, { ...good, [name]: other }), `${name} ${String(other)}`).toHaveProperty("refused");
+      for (const other of [
+        `${good[name]}x`,
+        `x${good[name]}`,
+        "",
+        " ",
+        "\n",
+        null,
+        undefined,
+        7,
+        {},
+        [],
+        true,
+      ]) {
+        expect(await ask(source, { ...good, [name]: other }), `${name} ${String(other)}`).toHaveProperty(
+          "refused",
+        );
       }
     }
     expect(await ask(source, { ...good, Timestamp: new Date(Date.now() + 1000).toISOString() })).toEqual(
       refused("wrong_signature"),
     );
-    expect(await ask(source, { ...good, Type: "UnsubscribeConfirmation", Token: "t", SubscribeURL: "u" })).toHaveProperty(
-      "refused",
-    );
+    expect(
+      await ask(source, { ...good, Type: "UnsubscribeConfirmation", Token: "t", SubscribeURL: "u" }),
+    ).toHaveProperty("refused");
   });
 
   test("refuses a subject that is added, and one that is taken away", async () => {
@@ -205,7 +224,13 @@ describe("what is fetched", () => {
 
   test("asks nothing for a foreign topic, and confirms nothing", async () => {
     const { source, asked } = open();
-    for (const TopicArn of [`${TOPIC}2`, TOPIC.toUpperCase(), TOPIC.replace("1234", "9234"), ` ${TOPIC}`, "*"]) {
+    for (const TopicArn of [
+      `${TOPIC}2`,
+      TOPIC.toUpperCase(),
+      TOPIC.replace("1234", "9234"),
+      ` ${TOPIC}`,
+      "*",
+    ]) {
       const message = signSns(signer, { ...confirmationOf(), TopicArn });
       expect(await ask(source, message)).toEqual(refused("wrong_sender"));
       const body = Buffer.from(JSON.stringify(message));
@@ -218,13 +243,18 @@ describe("what is fetched", () => {
   test("asks for a certificate once, however many messages name it at the same time", async () => {
     const { source, asked } = open();
     const messages = Array.from({ length: 50 }, () => signSns(signer));
-    expect(await Promise.all(messages.map((message) => ask(source, message)))).toEqual(messages.map(() => VERIFIED));
+    expect(await Promise.all(messages.map((message) => ask(source, message)))).toEqual(
+      messages.map(() => VERIFIED),
+    );
     expect(await ask(source, signSns(signer))).toEqual(VERIFIED);
     expect(asked).toEqual([signer.url]);
   });
 
   test("keeps no more than 32 certificates", async () => {
-    const many = Array.from({ length: 33 }, (_, index) => ({ ...signer, url: signer.url.replace("0a1b", `${index}`) }));
+    const many = Array.from({ length: 33 }, (_, index) => ({
+      ...signer,
+      url: signer.url.replace("0a1b", `${index}`),
+    }));
     const { source, asked } = open({}, many);
     for (const one of many) expect(await ask(source, signSns(one))).toEqual(VERIFIED);
     await ask(source, signSns(many[1]!));
@@ -266,7 +296,10 @@ describe("what is fetched", () => {
 
   test("has the sender try again where AWS does not answer, and says where, and forgets it", async () => {
     const answers = [
-      () => Promise.reject(new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: "ENOTFOUND" }) })),
+      () =>
+        Promise.reject(
+          new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: "ENOTFOUND" }) }),
+        ),
       () => Promise.resolve(new Response("", { status: 503 })),
       () => Promise.resolve(new Response("", { status: 429 })),
       () => Promise.resolve(new Response(signer.pem)),
@@ -279,7 +312,9 @@ describe("what is fetched", () => {
   });
 
   test("gives up on an AWS that never answers", async () => {
-    const timeout = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => AbortSignal.abort(new Error("over")));
+    const timeout = vi
+      .spyOn(AbortSignal, "timeout")
+      .mockImplementation(() => AbortSignal.abort(new Error("over")));
     const { source } = open({
       fetch: (_url, init) => Promise.reject(init.signal!.reason as Error),
     });
@@ -308,10 +343,17 @@ describe("confirmations", () => {
 
   test("confirms at the topic's own host, wherever the request points", async () => {
     const { source, asked } = open();
-    for (const SubscribeURL of ["http://169.254.169.254/", `https://${REGION_HOST}.evil.com/`, confirmationOf().SubscribeURL!]) {
+    for (const SubscribeURL of [
+      "http://169.254.169.254/",
+      `https://${REGION_HOST}.evil.com/`,
+      confirmationOf().SubscribeURL!,
+    ]) {
       const message = signSns(signer, { ...confirmationOf("to/ken&Action=Evil"), SubscribeURL });
       expect(await ask(source, message)).toEqual(VERIFIED);
-      expect(await deliver(source, message)).toMatchObject({ type: "sns.subscription_confirmation", refs: [] });
+      expect(await deliver(source, message)).toMatchObject({
+        type: "sns.subscription_confirmation",
+        refs: [],
+      });
     }
     const query = `Action=ConfirmSubscription&TopicArn=${encodeURIComponent(TOPIC)}&Token=to%2Fken%26Action%3DEvil`;
     const confirmed = `https://${REGION_HOST}/?${query}`;
@@ -356,7 +398,15 @@ describe("identity", () => {
 
   test("takes any other message for a notification, at the time it was published", () => {
     const Timestamp = "2026-11-02T00:00:00.000Z";
-    for (const Message of ["", "text", "{", "[]", "null", '{"eventType":"Bounce"}', '{"notificationType":"AmazonSnsSubscriptionSucceeded"}']) {
+    for (const Message of [
+      "",
+      "text",
+      "{",
+      "[]",
+      "null",
+      '{"eventType":"Bounce"}',
+      '{"notificationType":"AmazonSnsSubscriptionSucceeded"}',
+    ]) {
       expect(identify({ Message, Timestamp })).toMatchObject({
         type: "sns.notification",
         occurredAt: new Date(Timestamp),
@@ -379,7 +429,10 @@ describe("identity", () => {
     for (const name of Object.keys(good)) {
       for (const other of ["gone@example.com", "gone@example.com\n", 5]) {
         const message = { ...good, [name]: other };
-        const said = [await ask(source, message), source.identify({ headers: {}, body: Buffer.from(JSON.stringify(message)) })];
+        const said = [
+          await ask(source, message),
+          source.identify({ headers: {}, body: Buffer.from(JSON.stringify(message)) }),
+        ];
         for (const one of said) if ("diagnosis" in one) expect(one.diagnosis).not.toMatch(/example|@/);
       }
     }

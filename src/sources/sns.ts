@@ -110,7 +110,10 @@ interface Bench {
 }
 
 /** The signature comes before the age: "stale" is said of honest messages only. */
-function judge({ envelope, hash }: Claim, { certificates, nowMs, toleranceSeconds }: Bench): Verified | Refusal {
+function judge(
+  { envelope, hash }: Claim,
+  { certificates, nowMs, toleranceSeconds }: Bench,
+): Verified | Refusal {
   const certificate = certificates.find(envelope.SigningCertURL);
   if (!certificate) return malformed("there is no certificate at its SigningCertURL");
   // asked this way round so that a time that is not a number refuses
