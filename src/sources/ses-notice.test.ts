@@ -80,7 +80,7 @@ test.each([
     "MailboxFull",
   ],
   ["Subscription", { subscription: { contactList: "news" } }, "subscription", false, ""],
-])("reads %s %j", (eventType, facts, kind, permanent, detail) => {
+] as const)("reads %s %j", (eventType, facts, ...[kind, permanent, detail]) => {
   expect(read({ eventType, mail, ...facts })).toMatchObject({
     kind,
     permanent,

@@ -58,7 +58,8 @@ export function sns(options: SnsOptions): Source<SnsEnvelope> {
       const read = readClaim(body, terms);
       if ("claim" in read) await certificates.fetch(read.claim.envelope.SigningCertURL, nowMs);
     },
-    verify({ body }, nowMs) {
+    verify({ headers, body }, nowMs) {
+      if (headers["x-amz-sns-rawdelivery"] === "true") return RAW;
       const read = readClaim(body, terms);
       return "refused" in read ? read : judge(read.claim, { certificates, nowMs, toleranceSeconds });
     },
@@ -70,6 +71,11 @@ export function sns(options: SnsOptions): Source<SnsEnvelope> {
     },
   };
 }
+
+const RAW = refuse(
+  "signature_missing",
+  "the subscription has raw message delivery, which signs nothing: turn it off",
+);
 
 /** What a request claims: this topic sent it, signed in this way. Nothing of it is proven yet. */
 interface Claim {
