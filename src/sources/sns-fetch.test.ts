@@ -1,8 +1,10 @@
 // What may be asked of AWS for an SNS message, and what must never be.
-import { describe, expect, test, vi } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { askSns, openSns, refused, VERIFIED } from "../../test/support/sns-source.ts";
 import { confirmationOf, createSigner, REGION_HOST, signSns, TOPIC } from "../../test/support/sns.ts";
-import type { SnsFetch } from "./sns-fetch.ts";
+import { getPage, type SnsFetch } from "./sns-fetch.ts";
 import type { Source } from "./source.ts";
 
 const signer = createSigner();
@@ -210,3 +212,31 @@ describe("confirmations", () => {
     await expect(failed).rejects.not.toThrow("secret-token");
   });
 });
+
+test("is not led elsewhere by Node's own fetch, and hangs up on what has no end", async () => {
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    if (request.url === "/moved")
+      return void response.writeHead(302, { location: "/elsewhere" }).end("moved");
+    if (request.url === "/endless") return void endlessly(() => response.write("x".repeat(4096)), response);
+    response.end("page");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  expect(await getPage(fetch, `${url}/page`)).toEqual({ status: 200, text: "page" });
+  expect(await getPage(fetch, `${url}/moved`)).toEqual({ status: 302, text: "moved" });
+  expect(await getPage(fetch, `${url}/endless`)).toEqual({ status: 200, text: undefined });
+  expect(asked).toEqual(["/page", "/moved", "/endless"]);
+  await expect(getPage(fetch, "http://127.0.0.1:1/?Token=secret")).rejects.toThrow(
+    /^127\.0\.0\.1:1 cannot be asked: \w+$/,
+  );
+});
+
+/** Writes for as long as somebody reads. */
+function endlessly(write: () => boolean, stream: NodeJS.EventEmitter): void {
+  stream.once("drain", () => endlessly(write, stream));
+  while (write());
+}
