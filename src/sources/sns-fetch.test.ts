@@ -219,7 +219,7 @@ test("is not led elsewhere by Node's own fetch, and hangs up on what has no end"
     asked.push(request.url);
     if (request.url === "/moved")
       return void response.writeHead(302, { location: "/elsewhere" }).end("moved");
-    if (request.url === "/endless") return void endlessly(() => response.write("x".repeat(4096)), response);
+    if (request.url === "/endless") return endlessly(() => response.write("x".repeat(4096)), response);
     response.end("page");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
