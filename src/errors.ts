@@ -145,6 +145,13 @@ export const catalogue = {
     retryable: true,
     remedy: "Send it again after Retry-After; look at ukemi_inbox_commit_duration_seconds.",
   },
+  sender_unreachable: {
+    status: 503,
+    title: "The sender's own service does not answer",
+    retryable: true,
+    remedy:
+      "Send it again after Retry-After. On the server: let it reach the host that its log line names, over HTTPS.",
+  },
   database_away: {
     status: 503,
     title: "The store cannot be asked now",

@@ -41,6 +41,12 @@ export { standardWebhooks } from "./sources/standard-webhooks.ts";
 export type { StandardWebhooksOptions } from "./sources/standard-webhooks.ts";
 export { hmac } from "./sources/hmac.ts";
 export type { HmacOptions } from "./sources/hmac.ts";
+export { sns } from "./sources/sns.ts";
+export type { SnsOptions } from "./sources/sns.ts";
+export type { SnsEnvelope } from "./sources/sns-envelope.ts";
+export type { SnsFetch } from "./sources/sns-fetch.ts";
+export { readSesNotice } from "./sources/ses-notice.ts";
+export type { SesKind, SesNotice } from "./sources/ses-notice.ts";
 export type {
   EventOf,
   Identity,

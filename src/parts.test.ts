@@ -26,7 +26,7 @@ test("names every fault of what code passes to createUkemi", () => {
     "There is no option named concurency: did you mean concurrency?",
     'The source name "My Bank" must be 1 to 64 lower-case letters, digits, "-" or "_".',
     "sources.other is a function: call it, as in stripe({ secrets: […] }).",
-    "sources.none is not a source: make it with stripe({ secrets: […] }), standardWebhooks({ … }) or hmac({ … }).",
+    "sources.none is not a source: make it with stripe({ secrets: […] }), standardWebhooks({ … }), hmac({ … }) or sns({ … }).",
     "queues.mail.concurrency must be a whole number from 1 to 1000, not 0.",
     "queues.mail has no option named rate.",
     "onAlert must be a function, not an object.",

@@ -70,7 +70,7 @@ function checkSources(given: unknown): readonly string[] {
 }
 
 function checkSource(name: string, given: unknown): readonly string[] {
-  const how = "make it with stripe({ secrets: […] }), standardWebhooks({ … }) or hmac({ … })";
+  const how = "make it with stripe({ secrets: […] }), standardWebhooks({ … }), hmac({ … }) or sns({ … })";
   if (typeof given === "function")
     return [`sources.${name} is a function: call it, as in stripe({ secrets: […] }).`];
   if (!isRecord(given)) return [`sources.${name} is not a source: ${how}.`];

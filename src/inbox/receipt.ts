@@ -53,6 +53,16 @@ export const REFUSALS: Readonly<
     remedy:
       "Compare the configured secrets' fingerprints (`ukemi doctor`) with the endpoint's secret. If they are right, it is a forgery.",
   },
+  wrong_signature: {
+    result: "rejected_signature",
+    remedy:
+      "The sender's own key did not sign this: a forgery, or something in between changed it. Check the database's clock where the certificate is said not to be valid.",
+  },
+  wrong_sender: {
+    result: "rejected_signature",
+    remedy:
+      "It names an account or a topic that is not configured: add it (`topics` of sns) if it is yours; otherwise it is somebody else's.",
+  },
   body_altered: {
     result: "rejected_signature",
     remedy:

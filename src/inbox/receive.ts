@@ -114,6 +114,8 @@ async function takeIn(visit: Visit): Promise<Answer> {
 
   const request = { headers: delivery.headers, body };
   const { source } = open;
+  // only where a source asks for it: what all others cost must not have one more step
+  if (source.prepare && !block) await askSender(visit, source.prepare(request, inbox.now()));
   const verified = askSource(() => source.verify(request, inbox.now(), { diagnose: !block }), isVerified);
   if (verified.refused) return block ? tooMany(visit, block) : refuse(visit, verified, body);
   if (delivery.address !== undefined) inbox.limiter.verified(delivery.address);
@@ -128,6 +130,7 @@ async function takeIn(visit: Visit): Promise<Answer> {
   );
   receipt.commitMs = steadyMs() - readAt;
   receipt.messageId = stored.id;
+  if (source.conclude) await askSender(visit, source.conclude(request, identity));
   receipt.result = stored.duplicate ? "duplicate" : identity.skip === undefined ? "accepted" : "skipped";
   return acknowledge(receipt.requestId, identity.eventId, stored.id, stored.duplicate);
 }
@@ -220,6 +223,16 @@ async function store(visit: Visit, event: NewEvent): Promise<StoredEvent> {
     const diagnosis = `the database refused the event: ${describeFault(error)}`;
     keepAside(visit, { refused: "store_refused", diagnosis }, event.body);
     throw new UkemiError("store_unavailable", undefined, { cause: error });
+  }
+}
+
+/** What the sender's own service is needed for. Without it there is no 2xx, so that the sender tries again. */
+async function askSender({ receipt }: Visit, asked: Promise<void>): Promise<void> {
+  try {
+    await asked;
+  } catch (error) {
+    receipt.diagnosis = describeFault(error);
+    throw new UkemiError("sender_unreachable", undefined, { cause: error });
   }
 }
 

@@ -15,6 +15,8 @@ export type RefusalReason =
   | "signature_missing"
   | "signature_malformed"
   | "wrong_secret"
+  | "wrong_signature"
+  | "wrong_sender"
   | "body_altered"
   | "stale"
   | "future"
@@ -82,18 +84,28 @@ type PatternText<T extends string> = T extends `${infer Head}*${infer Tail}`
   : T;
 
 /**
- * A sender that Ukemi accepts events from. Both functions are total: they refuse, they never throw.
+ * A sender that Ukemi accepts events from. `verify` and `identify` are total: they refuse, they never throw.
  * `E` is the union of its events, told apart by `type`, for the types of handlers.
  */
 export interface Source<E = unknown> {
   /** Never set: it only carries the type of the events. */
   readonly events?: E;
-  /** What kind of source this is: `stripe`, `standard-webhooks`, `hmac`. */
+  /** What kind of source this is: `stripe`, `standard-webhooks`, `hmac`, `sns`. */
   readonly kind: string;
   /** Addresses or ranges (CIDR) that may send; empty means any. */
   readonly allowedAddresses: readonly string[];
+  /**
+   * Fetches what `verify` will need, such as a certificate. Nothing is verified yet: bound what a stranger can make it
+   * do. Where it rejects, the sender is asked to try again (503). Not called for addresses that were refused too often.
+   */
+  prepare?(request: SignedRequest, nowMs: number): Promise<void>;
   /** Checks the signature and its age; `nowMs` is the database's time. Without `diagnose`, finding out why is not worth the work. */
   verify(request: SignedRequest, nowMs: number, options?: { readonly diagnose: boolean }): Verified | Refusal;
   /** Reads the identity out of a verified request. */
   identify(request: SignedRequest): Identity | Refusal;
+  /**
+   * What the sender expects beside the answer, such as the confirmation of a subscription. Runs when the event is
+   * stored, and again whenever it comes again. Where it rejects, the sender is asked to try again (503).
+   */
+  conclude?(request: SignedRequest, identity: Identity): Promise<void>;
 }
