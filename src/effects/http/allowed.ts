@@ -22,12 +22,12 @@ export function readAllowedDestinations(entries: readonly string[] = []): Allowe
 }
 
 function isOrigin(entry: unknown): entry is string {
-  return typeof entry === "string" && /^https?:\/\/[^/?#@\\]+\/?$/i.test(entry) && URL.canParse(entry);
+  return typeof entry === "string" && /^https?:\/\/[^/?#@*\\]+\/?$/i.test(entry) && URL.canParse(entry);
 }
 
 /** Undefined where it is not a host alone: no port, no path, no name before it. */
 function hostOf(entry: unknown): string | undefined {
-  if (typeof entry !== "string" || !/^(?:\[[^\]]*\]|[^:/?#@\\[\]]+)$/.test(entry)) return undefined;
+  if (typeof entry !== "string" || !/^(?:\[[^\]]*\]|[^:/?#@*\\[\]]+)$/.test(entry)) return undefined;
   return URL.canParse(`https://${entry}`)
     ? new URL(`https://${entry}`).hostname.replace(/\.$/, "")
     : undefined;

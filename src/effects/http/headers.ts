@@ -23,14 +23,14 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Servers take no more than about this. */
 const LENGTH_MAX = 8 * 1024;
 
-/** Whether this can be the name of a header. */
+/** Whether this is the name of a header that does not belong to the connection. */
 export function isHeaderName(name: unknown): name is string {
-  return typeof name === "string" && NAME.test(name);
+  return typeof name === "string" && NAME.test(name) && !OURS.has(name.toLowerCase());
 }
 
 /** Checks headers, and gives them lower-case names. No message quotes a value: it may be secret. */
 export function readHeaders(given: unknown = {}, keyHeader: string): Record<string, string> {
-  if (typeof given !== "object" || given === null || Array.isArray(given) || given instanceof Headers) {
+  if (typeof given !== "object" || given === null || Symbol.iterator in given) {
     throw new UkemiError("invalid_option", 'headers must be an object such as { "x-tenant": "acme" }.');
   }
   const headers = new Map<string, string>();
@@ -53,8 +53,8 @@ export function readHeaders(given: unknown = {}, keyHeader: string): Record<stri
 }
 
 function faultOf(name: string, value: unknown, keyHeader: string): string | undefined {
-  if (!isHeaderName(name)) return "is no valid name of a header";
   if (OURS.has(name)) return "is set by Ukemi: leave it out";
+  if (!isHeaderName(name)) return "is no valid name of a header";
   if (name === keyHeader) return "carries the key that Ukemi gives to every try: leave it out";
   if (typeof value !== "string") return "must be a text";
   if (!VALUE.test(value)) return "must not hold line breaks or characters beyond Latin-1: encode them";
