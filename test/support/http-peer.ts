@@ -20,6 +20,8 @@ export interface HttpPeer {
   saw(count: number): Promise<void>;
   /** How many connections were made. */
   connections(): number;
+  /** Closes every connection. */
+  drop(): void;
   stop(): Promise<void>;
 }
 
@@ -44,7 +46,7 @@ export async function startPeer(
   const onRequest = (request: IncomingMessage, response: ServerResponse) =>
     void serve(request, response).catch(() => request.socket.destroy());
   const server = tls === undefined ? createHttp(onRequest) : createHttps(tls, onRequest);
-  const { port, connections, stop } = await listen(server);
+  const { port, connections, drop, stop } = await listen(server);
   return {
     port,
     url: `${tls === undefined ? "http://127.0.0.1" : "https://api.test"}:${port}`,
@@ -52,6 +54,7 @@ export async function startPeer(
     saw: (count) =>
       new Promise((wake) => (seen.length >= count ? wake() : void waiting.push({ count, wake }))),
     connections,
+    drop,
     stop,
   };
 }
@@ -74,14 +77,18 @@ async function listen(server: Server) {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
   });
+  const drop = () => {
+    for (const socket of sockets) socket.destroy();
+  };
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     port: (server.address() as AddressInfo).port,
     connections: () => connected,
+    drop,
     stop: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
-        for (const socket of sockets) socket.destroy();
+        drop();
       }),
   };
 }

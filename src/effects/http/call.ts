@@ -14,7 +14,12 @@ export type KeyedHttpIntent = Pick<HttpIntent, "url" | "idempotent"> &
   Partial<HttpIntent> & { readonly idempotencyKey: string };
 
 export interface HttpCallerOptions extends GuardOptions {
-  /** How many connections to one destination at a time; further calls wait. @default 16 */
+  /**
+   * How many connections to one destination at a time, for calls that are idempotent and as many for the others; further
+   * calls wait.
+   *
+   * @default 16
+   */
   readonly connectionsMax?: number;
   /** How much of an answer is kept, in bytes; where there is more, the connection is dropped. @default 65536 */
   readonly answerBytesMax?: number;
@@ -28,22 +33,28 @@ export interface HttpCaller {
   close(): Promise<void>;
 }
 
-/** A shorter one is closed less often by the peer in the moment in which it is used: the outcome of that is uncertain. */
+/** Short: the longer a connection lies idle, the more likely the peer closes it just when it is used. */
 const IDLE_MS = 4000;
 
 /** Nothing is connected until the first call. */
 export function createHttpCaller(options: HttpCallerOptions = {}): HttpCaller {
   const { connectionsMax = 16, answerBytesMax = 64 * 1024 } = options;
-  const agent = new Agent({
+  const shared = {
     connect: createGuard(options),
     connections: connectionsMax,
-    // one request at a time on a connection: with more, undici sends those again that stood behind a lost one
+    headersTimeout: 0, // the exchange has a clock for all of it
+    bodyTimeout: 0,
+  };
+  // one request at a time on a connection: with more, undici sends those again that stood behind a lost one
+  const kept = new Agent({
+    ...shared,
     pipelining: 1,
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
-    headersTimeout: 0, // the exchange has a clock for all of it
-    bodyTimeout: 0,
   });
+  // a kept connection may be closed by the peer while we write to it: uncertain, for what may not be sent again. So that
+  // gets a new one each time, which is closed behind it
+  const fresh = new Agent({ ...shared, pipelining: 0 });
   const running = new Set<Promise<AttemptResult>>();
 
   async function make(intent: KeyedHttpIntent, limits: CallLimits): Promise<AttemptResult> {
@@ -52,7 +63,7 @@ export function createHttpCaller(options: HttpCallerOptions = {}): HttpCaller {
       const message = "Nothing was sent: the URL is not one that may be called.";
       return { is: "failed", fault: { class: "HTTP invalid URL", message } };
     }
-    const ending = await exchange(agent, request, { ...limits, answerBytesMax });
+    const ending = await exchange(intent.idempotent ? kept : fresh, request, { ...limits, answerBytesMax });
     return ending.is === "answered" ? classify(ending.answer, intent) : classifySilence(ending);
   }
 
@@ -64,7 +75,7 @@ export function createHttpCaller(options: HttpCallerOptions = {}): HttpCaller {
     },
     async close() {
       await Promise.allSettled(running);
-      await agent.destroy();
+      await Promise.all([kept.destroy(), fresh.destroy()]);
     },
   };
 }

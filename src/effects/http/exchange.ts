@@ -1,4 +1,5 @@
 // One request on the wire, and what came back: never a second one, whatever becomes of the first.
+import { setMaxListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 
@@ -54,6 +55,8 @@ export function exchange(
     const onAbort = () => giveUp(new GivenUp("signal"));
     // one clock over everything, the wait for a free connection too: those of undici are a second coarse
     const timer = setTimeout(() => giveUp(new GivenUp("timeout")), Math.min(timeoutMs, TIMER_MAX_MS));
+    // many calls share the signal that fires when the process stops: Node takes them for a leak
+    setMaxListeners(0, signal);
     signal.addEventListener("abort", onAbort);
     if (signal.aborted) return onAbort();
     dispatcher.dispatch(request, handler);

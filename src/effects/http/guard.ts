@@ -39,7 +39,7 @@ export function createGuard(options: GuardOptions = {}): buildConnector.connecto
   const { allowedDestinations, connectTimeoutMs = 10_000, ca, resolve = systemLookup } = options;
   const allowed = readAllowedDestinations(allowedDestinations);
   const connector = (lookup: LookupFunction) =>
-    // HTTP/2 would send a request again by itself
+    // over HTTP/2, undici puts requests back that were sent when a session ends
     buildConnector({
       timeout: connectTimeoutMs,
       allowH2: false,
@@ -68,7 +68,7 @@ export function createGuard(options: GuardOptions = {}): buildConnector.connecto
  * What is checked here is what is connected to: the name is not resolved a second time, so that its answer cannot change
  * in between. One address that may not be called spoils them all.
  */
-function lookupBy(resolve: Resolve, mayCall: (address: string) => boolean): LookupFunction {
+export function lookupBy(resolve: Resolve, mayCall: (address: string) => boolean): LookupFunction {
   return (hostname, options, done) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       const [first] = addresses ?? [];

@@ -1,4 +1,5 @@
 // What it means for the effect that no answer came.
+import { errors } from "undici";
 import type { AttemptResult, Fault } from "../attempt.ts";
 import { GivenUp, type Ending } from "./exchange.ts";
 import { Refusal } from "./guard.ts";
@@ -56,6 +57,9 @@ function faultOf(why: Error, what: string): Fault {
       case "resend":
         return { class: "HTTP connection lost", message: `${what}: the connection was lost.` };
     }
+  }
+  if (why instanceof errors.HTTPParserError) {
+    return { class: "HTTP invalid answer", message: `${what} that is HTTP.` };
   }
   const code = codeOf(why);
   if (code === undefined) return { class: "HTTP error", message: `${what}.` };
