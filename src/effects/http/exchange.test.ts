@@ -1,6 +1,7 @@
-import type { Dispatcher } from "undici";
+import { Agent, type Dispatcher } from "undici";
 import { expect, test } from "vitest";
-import { follow, GivenUp, type Ending } from "./exchange.ts";
+import { startRawPeer } from "../../../test/support/http-peer.ts";
+import { exchange, follow, GivenUp, type Ending } from "./exchange.ts";
 
 function controller() {
   const aborts: Error[] = [];
@@ -55,4 +56,26 @@ test("an early hint is no answer", () => {
   handler.onResponseStart?.(control, 103, {});
   handler.onResponseError?.(control, new Error("lost"));
   expect(endings).toMatchObject([{ is: "unanswered" }]);
+});
+
+test("where undici would send pipelined requests again after a lost connection, none of them is", async () => {
+  const arrived: string[] = [];
+  const peer = await startRawPeer((piece, socket) => {
+    for (const [, path = ""] of piece.matchAll(/GET (\S+)/g)) arrived.push(path);
+    // the first makes the connection a used one; then all have come, and none is answered
+    if (arrived.length === 1) socket.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    else if (arrived.length === 5) socket.destroy();
+    else if (arrived.length > 5) socket.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+  });
+  const agent = new Agent({ connections: 1, pipelining: 10 });
+  const limits = { timeoutMs: 60_000, signal: new AbortController().signal, answerBytesMax: 100 };
+  const send = (path: string) =>
+    exchange(agent, { origin: peer.url, path, method: "GET", blocking: false }, limits);
+
+  expect(await send("/0")).toMatchObject({ is: "answered" });
+  const endings = await Promise.all(["/1", "/2", "/3", "/4"].map(send));
+  await agent.destroy();
+  await peer.stop();
+  expect(endings.map(({ is }) => is)).toEqual(Array.from({ length: 4 }, () => "unanswered"));
+  expect(arrived).toEqual(["/0", "/1", "/2", "/3", "/4"]);
 });
