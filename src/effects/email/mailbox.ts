@@ -1,0 +1,65 @@
+// Mailboxes: what counts as one, what a mail may carry as its sender, and how one is shown in logs.
+import { domainToASCII } from "node:url";
+
+/** RFC 5321, 4.5.3.1: with the angle brackets around it, a path has 256. */
+const MAILBOX_MAX = 254;
+const LOCAL_MAX = 64;
+
+/**
+ * What may stand before the @. Dots may stand anywhere: carriers in Japan gave out mailboxes such as `taro..y.@docomo.ne.jp`,
+ * and they receive mail. Quoted names and names beyond ASCII are refused: too few servers take them.
+ */
+const LOCAL = /^[\w.!#$%&'*+/=?^`{|}~-]+$/;
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+// oxlint-disable-next-line no-control-regex -- they are what it looks for
+const NAMED = /^([^<>\u0000-\u001f\u007f]*)<([^<>]+)>$/;
+
+/** Whether it is one plain mailbox: no name, no list, nothing that could end a line. */
+export function isMailbox(text: string): boolean {
+  const at = text.lastIndexOf("@");
+  const local = text.slice(0, Math.max(0, at));
+  const domain = asciiDomain(text.slice(at + 1));
+  return (
+    LOCAL.test(local) &&
+    local.length <= LOCAL_MAX &&
+    domain !== undefined &&
+    local.length + 1 + domain.length <= MAILBOX_MAX
+  );
+}
+
+/** The mailbox of a sender, written `mailbox` or `Name <mailbox>`; undefined where it is neither. */
+export function mailboxOf(sender: string): string | undefined {
+  const mailbox = NAMED.exec(sender)?.[2] ?? sender;
+  return isMailbox(mailbox) ? mailbox : undefined;
+}
+
+/** The domain of a sender as it goes over the wire; undefined where it has no mailbox. */
+export function domainOf(sender: string): string | undefined {
+  const mailbox = mailboxOf(sender);
+  return mailbox === undefined ? undefined : asciiDomain(mailbox.slice(mailbox.lastIndexOf("@") + 1));
+}
+
+/** A mailbox for logs: `t***@e***.jp`. Tells apart what an operator compares, and nobody can write to it. */
+export function maskMailbox(mailbox: string): string {
+  const at = mailbox.lastIndexOf("@");
+  const domain = mailbox.slice(at + 1);
+  const dot = domain.lastIndexOf(".");
+  if (at < 1 || domain === "") return "***";
+  const ending = dot < 1 ? "" : domain.slice(dot);
+  return `${first(mailbox)}***@${first(domain)}***${ending}`;
+}
+
+/** The first character, also where it takes two units of UTF-16. */
+function first(text: string): string {
+  return String.fromCodePoint(text.codePointAt(0) ?? 42);
+}
+
+function asciiDomain(domain: string): string | undefined {
+  // blanks and the like would be taken out silently, and what is left would be another domain
+  if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(domain)) return undefined;
+  const ascii = domainToASCII(domain);
+  const labels = ascii.split(".");
+  return ascii !== "" && labels.every((label) => LABEL.test(label)) && !/^\d+$/.test(labels.at(-1)!)
+    ? ascii
+    : undefined;
+}

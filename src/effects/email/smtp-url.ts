@@ -1,0 +1,42 @@
+// The URL of an SMTP server, and whether what goes there is encrypted.
+import { UkemiError } from "../../errors.ts";
+
+/** Whom to speak to, and how. */
+export interface SmtpServer {
+  readonly host: string;
+  readonly port: number;
+  /** Encrypted from the first byte (`smtps://`). */
+  readonly secure: boolean;
+  /** Nothing goes there before STARTTLS. */
+  readonly requireTls: boolean;
+  readonly auth: { readonly user: string; readonly pass: string } | undefined;
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
+const SUBMISSION = 587;
+const SUBMISSIONS = 465;
+
+/** Reads `smtp://user:password@host:587` or `smtps://…:465`. No message repeats it: there is a password in it. */
+export function readServerUrl(url: string, requireTls: boolean | undefined): SmtpServer {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (!parsed || !["smtp:", "smtps:"].includes(parsed.protocol) || parsed.hostname === "") {
+    throw new UkemiError(
+      "invalid_option",
+      "The URL of the SMTP server must be smtp://user:password@host:port, or smtps:// for TLS from the start.",
+      { remedy: "Correct the URL; signs such as @ and / in the password are written %40 and %2F." },
+    );
+  }
+  const secure = parsed.protocol === "smtps:" || parsed.port === `${SUBMISSIONS}`;
+  const host = parsed.hostname.replace(/^\[|\]$/g, "");
+  const isLoopback = LOOPBACK.test(host);
+  return {
+    host,
+    port: parsed.port === "" ? (secure ? SUBMISSIONS : SUBMISSION) : Number(parsed.port),
+    secure,
+    requireTls: !secure && (requireTls ?? !isLoopback),
+    auth:
+      parsed.username === ""
+        ? undefined
+        : { user: decodeURIComponent(parsed.username), pass: decodeURIComponent(parsed.password) },
+  };
+}

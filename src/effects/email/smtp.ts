@@ -1,0 +1,54 @@
+// Mail over SMTP: a few connections that are kept for the next mail, and one try on the wire for each call.
+//
+// nodemailer speaks the protocol, but its pool is not used: a mail that waits there cannot be called back, so that one given
+// up here would still be sent; and where a connection dies, the pool sends its mail again by itself.
+import type { ConnectionOptions } from "node:tls";
+import type { AttemptResult, CallLimits } from "../attempt.ts";
+import { boundBy } from "./bound.ts";
+import { classifySent, classifySmtp, type Phase } from "./classify-smtp.ts";
+import { compose } from "./compose.ts";
+import { wordsOf } from "./fault.ts";
+import { readServerUrl } from "./smtp-url.ts";
+import { openSession } from "./smtp-session.ts";
+import { createSessions } from "./smtp-sessions.ts";
+import type { Mail, MailTransport } from "./transport.ts";
+
+/** Which server carries mail, and how. */
+export interface SmtpOptions {
+  /** `smtp://user:password@host:587` (STARTTLS), or `smtps://user:password@host:465`. */
+  readonly url: string;
+  /** How many mails are on their way at once. @default 5 */
+  readonly connections?: number;
+  /** Sends nothing before the connection is encrypted. @default true, but not for a server on this machine */
+  readonly requireTls?: boolean;
+  /** For a server whose certificate is signed by nobody known: its `ca`, for instance. */
+  readonly tls?: ConnectionOptions;
+}
+
+/** Nothing is connected until the first mail. Throws where the URL cannot be used. */
+export function smtp({ url, connections = 5, requireTls, tls }: SmtpOptions): MailTransport {
+  const server = readServerUrl(url, requireTls);
+  const sessions = createSessions(connections, (signal) => openSession(server, tls, signal));
+  const secrets = server.auth ? [server.auth.user, server.auth.pass] : [];
+
+  async function send(mail: Mail, limits: CallLimits): Promise<AttemptResult> {
+    const { signal, release } = boundBy(limits);
+    const hidden = [...wordsOf(mail), ...secrets];
+    let phase: Phase = "not handed over";
+    try {
+      const letter = await compose(mail);
+      const sent = await sessions.use(signal, (session) =>
+        session.send(letter, signal, () => {
+          phase = "handed over";
+        }),
+      );
+      return classifySent(sent, hidden);
+    } catch (error) {
+      return classifySmtp(error, phase, hidden);
+    } finally {
+      release();
+    }
+  }
+
+  return { name: "smtp", send, close: () => sessions.close() };
+}
