@@ -2,9 +2,8 @@
 import type { AttemptResult, Fault } from "../attempt.ts";
 import { BadMail } from "./compose.ts";
 import { faultOf, keepable } from "./fault.ts";
-
-/** How far a mail had come: once its last byte has been handed over, only the server knows whether it took it. */
-export type Phase = "not handed over" | "handed over";
+import { QUOTA_PAUSE_MS, RATE_PAUSE_MS } from "./pause.ts";
+import { CERTIFICATE, GivenUp, MACHINE, type Phase } from "./silence.ts";
 
 /** Who or what the server refused. */
 export type Refused = "recipient" | "sender" | "message" | "us";
@@ -26,16 +25,6 @@ export interface Sent {
   /** The Message-ID that some servers write in place of ours. */
   readonly serverMessageId?: string | undefined;
 }
-
-/** The attempt was ended from here: time was up, or nobody wants it any more. */
-export class GivenUp extends Error {
-  override readonly name = "GivenUp";
-}
-
-/** A rate counts the mails of a second: the next one may go in the one after. */
-export const RATE_PAUSE_MS = 1500;
-/** The window of a daily quota moves on by the minute; AWS advises to wait up to ten. */
-export const QUOTA_PAUSE_MS = 10 * 60_000;
 
 /** What the error that ended an attempt means for its mail. `hidden` are words that no fault may repeat. */
 export function classifySmtp(error: unknown, phase: Phase, hidden: readonly string[]): AttemptResult {
@@ -101,9 +90,6 @@ function refusedBy({ code, status, text, command }: Reply): Refused {
 
 /** Codes of nodemailer for a connection that could not be made, or came to an end. */
 const CONNECTION = ["ECONNECTION", "ETIMEDOUT", "ESOCKET", "EDNS", "ETLS", "EPROTOCOL", "EPROXY"];
-/** The machine's own troubles, whatever they were met at. */
-const MACHINE = /^(?:ENOMEM|ENOBUFS|EMFILE|ENFILE|ENOSPC|EDQUOT|EIO|EROFS|EACCES|EPERM)$/;
-const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS|ERR_SSL/;
 
 /** The server has said nothing about the mail. */
 function classifySilence(error: unknown, phase: Phase): AttemptResult {

@@ -2,8 +2,8 @@
 import { Readable } from "node:stream";
 import type { ConnectionOptions } from "node:tls";
 import SMTPConnection, { type SentMessageInfo } from "nodemailer/lib/smtp-connection";
-import { GivenUp } from "./classify-smtp.ts";
 import type { Letter } from "./compose.ts";
+import { GivenUp } from "./silence.ts";
 import type { SmtpServer } from "./smtp-url.ts";
 
 /** How long each part may take: nodemailer's own patience is counted in minutes. */

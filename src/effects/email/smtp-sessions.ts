@@ -1,5 +1,5 @@
 // The connections of a transport: so many at once, each for one mail at a time, and kept a while for the next.
-import { GivenUp } from "./classify-smtp.ts";
+import { GivenUp } from "./silence.ts";
 import type { SmtpSession } from "./smtp-session.ts";
 
 /** Shorter than a server's patience: one that hangs up just as its connection is used again costs a try. */

@@ -5,9 +5,10 @@
 import type { ConnectionOptions } from "node:tls";
 import type { AttemptResult, CallLimits } from "../attempt.ts";
 import { boundBy } from "./bound.ts";
-import { classifySent, classifySmtp, type Phase } from "./classify-smtp.ts";
+import { classifySent, classifySmtp } from "./classify-smtp.ts";
 import { compose } from "./compose.ts";
 import { wordsOf } from "./fault.ts";
+import type { Phase } from "./silence.ts";
 import { readServerUrl } from "./smtp-url.ts";
 import { openSession } from "./smtp-session.ts";
 import { createSessions } from "./smtp-sessions.ts";
