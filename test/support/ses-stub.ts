@@ -1,6 +1,6 @@
 // The HTTP side of Amazon SES: answers SendEmail as it is told, and counts.
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** What the stub does with a call instead of taking the mail. */
@@ -23,10 +23,13 @@ export interface SesStub {
 }
 
 /** Starts it on loopback. `act` decides about the nth call, counted from 1; undefined takes the mail. */
-export async function startSesStub(act: (call: number) => SesAct | undefined = () => undefined): Promise<SesStub> {
+export async function startSesStub(
+  act: (call: number) => SesAct | undefined = () => undefined,
+): Promise<SesStub> {
   const calls: SesCall[] = [];
   const waiting = new Set<() => void>();
-  const server = createServer(async (request, response) => {
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece as Buffer);
     calls.push({ path: request.url ?? "", body: JSON.parse(Buffer.concat(pieces).toString("utf8")) });
@@ -34,16 +37,22 @@ export async function startSesStub(act: (call: number) => SesAct | undefined = (
     const told = act(calls.length);
     if (told === undefined) {
       response.writeHead(200, { "content-type": "application/json" });
-      return response.end(JSON.stringify({ MessageId: `ses-${calls.length}` }));
+      response.end(JSON.stringify({ MessageId: `ses-${calls.length}` }));
+      return;
     }
     if ("hang" in told) return;
-    if ("drop" in told) return request.socket.destroy();
+    if ("drop" in told) {
+      request.socket.destroy();
+      return;
+    }
     response.writeHead(told.status, {
       "content-type": "application/json",
       ...(told.error !== undefined && { "x-amzn-errortype": told.error }),
     });
     response.end(JSON.stringify({ message: told.message ?? "" }));
-  });
+  }
+
+  const server = createServer((request, response) => void answer(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {

@@ -125,7 +125,10 @@ describe("a mail by SES", () => {
     const stub = await startSesStub();
     await stub.stop();
     const transport = transportTo(stub.url);
-    expect(await transport.send(MAIL, LIMITS)).toMatchObject({ is: "again", fault: { class: "SES connection" } });
+    expect(await transport.send(MAIL, LIMITS)).toMatchObject({
+      is: "again",
+      fault: { class: "SES connection" },
+    });
     const signal = AbortSignal.abort();
     expect(await transport.send(MAIL, { ...LIMITS, signal })).toMatchObject({ is: "again" });
   });

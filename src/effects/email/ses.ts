@@ -1,5 +1,6 @@
 // Mail by the API of Amazon SES (version 2). The SDK is an optional peer: it is loaded with the first mail.
 import { createRequire } from "node:module";
+import type { SESv2Client } from "@aws-sdk/client-sesv2";
 import { UkemiError } from "../../errors.ts";
 import type { AttemptResult, CallLimits } from "../attempt.ts";
 import { boundBy } from "./bound.ts";
@@ -13,9 +14,6 @@ const PACKAGE = "@aws-sdk/client-sesv2";
 /** By which the events of SES (bounces, complaints) name the effect: the Message-ID is replaced by one of its own. */
 export const EFFECT_TAG = "ukemi_effect";
 const CONNECTION_MS = 10_000;
-
-type Sdk = typeof import("@aws-sdk/client-sesv2");
-type Client = InstanceType<Sdk["SESv2Client"]>;
 
 /** What is used of an `SESv2Client`, so that nobody needs its types who does not use it. */
 export interface SesClient {
@@ -36,20 +34,20 @@ export interface SesOptions {
 /** Nothing is connected until the first mail. Throws where the SDK is not installed. */
 export function ses({ region, client: given, configurationSet }: SesOptions = {}): MailTransport {
   requireInstalled(PACKAGE);
-  let made: Client | undefined;
+  let made: SESv2Client | undefined;
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;
 
   async function call(mail: Mail, letter: Letter, once: Once): Promise<string | undefined> {
-    const { SESv2Client, SendEmailCommand }: Sdk = await import(PACKAGE);
+    const sdk = await import("@aws-sdk/client-sesv2");
     const client = given
-      ? (given as Client)
-      : (made ??= new SESv2Client({
+      ? (given as SESv2Client)
+      : (made ??= new sdk.SESv2Client({
           ...(region !== undefined && { region }),
           maxAttempts: 1,
           requestHandler: { connectionTimeout: CONNECTION_MS },
         }));
-    const command = new SendEmailCommand({
+    const command = new sdk.SendEmailCommand({
       FromEmailAddress: letter.from,
       Destination: { ToAddresses: [letter.to] },
       Content: { Raw: { Data: letter.raw } },

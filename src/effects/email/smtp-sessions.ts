@@ -90,7 +90,10 @@ export function createSessions(max: number, open: (signal: AbortSignal) => Promi
     },
     async close() {
       isClosed = true;
-      for (const { session } of [...kept]) session.quit();
+      for (const { session, timer } of kept.splice(0)) {
+        clearTimeout(timer);
+        session.quit();
+      }
       if (busy > 0) await new Promise<void>((resolve) => closing.push(resolve));
     },
   };

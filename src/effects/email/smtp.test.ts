@@ -225,7 +225,10 @@ describe("where the server says nothing, how far the mail had come decides", () 
     const first = new AbortController();
     const second = new AbortController();
     const hanging = transport.send(MAIL, { ...LIMITS, signal: first.signal });
-    const waiting = transport.send({ ...MAIL, to: "second@example.jp" }, { ...LIMITS, signal: second.signal });
+    const waiting = transport.send(
+      { ...MAIL, to: "second@example.jp" },
+      { ...LIMITS, signal: second.signal },
+    );
     await inbox.reached("rcpt");
     second.abort();
     expect(await waiting).toMatchObject({ is: "again", fault: { class: "SMTP time-out" } });

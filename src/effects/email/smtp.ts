@@ -1,7 +1,7 @@
 // Mail over SMTP: a few connections that are kept for the next mail, and one try on the wire for each call.
 //
-// nodemailer speaks the protocol, but its pool is not used: a mail that waits there cannot be called back, so that one given
-// up here would still be sent; and where a connection dies, the pool sends its mail again by itself.
+// nodemailer speaks the protocol, but its pool is not used. One mail cannot be taken back from it: what was given up here would
+// still go out there. And where a connection dies before a mail's first byte, the pool tries again by itself.
 import type { ConnectionOptions } from "node:tls";
 import type { AttemptResult, CallLimits } from "../attempt.ts";
 import { boundBy } from "./bound.ts";
