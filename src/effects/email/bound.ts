@@ -2,6 +2,9 @@
 import { setMaxListeners } from "node:events";
 import type { CallLimits } from "../attempt.ts";
 
+/** A timer that is set for longer fires at once. */
+const TIMER_MAX = 2 ** 31 - 1;
+
 export interface Bound {
   readonly signal: AbortSignal;
   /** To be called when the call is over: a timer that is left behind keeps everything it knows. */
@@ -15,7 +18,7 @@ export interface Bound {
 export function boundBy({ timeoutMs, signal }: CallLimits): Bound {
   const ending = new AbortController();
   const end = () => ending.abort();
-  const timer = setTimeout(end, timeoutMs);
+  const timer = setTimeout(end, Math.min(timeoutMs, TIMER_MAX));
   setMaxListeners(0, signal); // many calls may share one
   signal.addEventListener("abort", end, { once: true });
   if (signal.aborted) end();

@@ -3,20 +3,8 @@ import type { AttemptResult, Fault } from "../attempt.ts";
 import { BadMail } from "./compose.ts";
 import { faultOf, keepable } from "./fault.ts";
 import { QUOTA_PAUSE_MS, RATE_PAUSE_MS } from "./pause.ts";
+import { refusedBy, type Reply } from "./refusal.ts";
 import { CERTIFICATE, GivenUp, MACHINE, type Phase } from "./silence.ts";
-
-/** Who or what the server refused. */
-export type Refused = "recipient" | "sender" | "message" | "us";
-
-/** What the server said, as far as a program can use it. */
-export interface Reply {
-  readonly code: number;
-  /** The enhanced status (RFC 3463), such as `5.1.1`. */
-  readonly status: string | undefined;
-  readonly text: string;
-  /** The command it answered, as nodemailer names it: `RCPT TO`, `DATA`; `CONN` for the greeting. */
-  readonly command: string;
-}
 
 /** What nodemailer tells of a mail that was taken. */
 export interface Sent {
@@ -29,7 +17,9 @@ export interface Sent {
 /** What the error that ended an attempt means for its mail. `hidden` are words that no fault may repeat. */
 export function classifySmtp(error: unknown, phase: Phase, hidden: readonly string[]): AttemptResult {
   const reply = replyIn(error);
-  const result = reply ? classifyReply(reply) : classifySilence(error, phase);
+  // nodemailer blames the connection where a server refuses and hangs up in one breath
+  const said = reply && phase === "handed over" ? { ...reply, command: "DATA" } : reply;
+  const result = said ? classifyReply(said) : classifySilence(error, phase);
   return "fault" in result ? { ...result, fault: faultOf(result.fault, hidden) } : result;
 }
 
@@ -66,26 +56,6 @@ function classifyReply(reply: Reply): AttemptResult {
   const refused = refusedBy(reply);
   const isOurs = refused === "us" || refused === "sender";
   return { is: isOurs ? "blocked" : "failed", fault: says({ refused }) };
-}
-
-/** Before the mail was spoken of, only we can have been refused. */
-const ABOUT_US = /^(?:CONN|EHLO|HELO|STARTTLS|AUTH)/;
-const NOT_ALLOWED =
-  /not verified|(?:sending|account).{0,40}(?:paused|suspended|disabled)|not authorized|relay|access denied/i;
-/** "Access denied" is also what some say about a mailbox that does not exist. */
-const OF_RECIPIENT = /recipient address rejected|no such user|user unknown|mailbox unavailable/i;
-
-/** Whom a permanent refusal concerns. */
-function refusedBy({ code, status, text, command }: Reply): Refused {
-  if (ABOUT_US.test(command) || code === 530 || code === 535) return "us";
-  if (NOT_ALLOWED.test(text) && !OF_RECIPIENT.test(text)) return "us";
-  if (![550, 551, 553].includes(code)) {
-    return command === "RCPT TO" && OF_RECIPIENT.test(text) ? "recipient" : "message";
-  }
-  if (command === "MAIL FROM") return "sender";
-  // a policy (5.7.x) or a full mailbox (5.2.2) is no reason never to write to the address again
-  if (status !== undefined) return /^5\.(?:1\.|2\.[01]$|4\.1$)/.test(status) ? "recipient" : "message";
-  return command === "RCPT TO" ? "recipient" : "message";
 }
 
 /** Codes of nodemailer for a connection that could not be made, or came to an end. */

@@ -1,48 +1,65 @@
 // A mail as it goes over the wire, the same whoever carries it.
 import MailComposer from "nodemailer/lib/mail-composer";
-import { isMailbox, mailboxOf } from "./mailbox.ts";
+import { isMailbox, readSender, type Sender } from "./mailbox.ts";
 import type { Mail } from "./transport.ts";
 
 /** By which a bounce is matched where the carrier writes a Message-ID of its own, as SES does. */
-export const EFFECT_HEADER = "X-Ukemi-Effect";
+const EFFECT_HEADER = "X-Ukemi-Effect";
 
-/** The bytes, and whom they are from and for. */
+/** Headers that a mail has anyway: a second one would make it another mail, or one to somebody else. */
+const OWN_HEADERS =
+  /^(?:to|cc|bcc|from|sender|reply-to|subject|date|message-id|mime-version|content-.*|x-ukemi-effect)$/i;
+// oxlint-disable-next-line no-control-regex -- they are what it looks for
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** The bytes, and whom they are from and for, as the server is told. */
 export interface Letter {
   readonly raw: Buffer;
   readonly from: string;
   readonly to: string;
 }
 
-/** A mail that no server should ever see. The message names no address. */
+/** A mail that no server should ever see. The message repeats nothing of it. */
 export class BadMail extends Error {
   override readonly name = "BadMail";
 }
 
-/** Rejects where the mail cannot be written: nothing of it has been sent. */
+/** Rejects with a {@link BadMail} where it cannot be written: nothing of it has been sent. */
 export async function compose(mail: Mail): Promise<Letter> {
-  const from = mailboxOf(mail.from);
-  if (from === undefined) throw new BadMail("The sender is not a mailbox.");
+  const from = readSender(mail.from);
+  const replyTo = mail.replyTo === undefined ? undefined : readSender(mail.replyTo);
+  if (!from) throw new BadMail("The sender is not a mailbox.");
   if (!isMailbox(mail.to)) throw new BadMail("The recipient is not a mailbox.");
-  if (mail.replyTo !== undefined && mailboxOf(mail.replyTo) === undefined) {
-    throw new BadMail("The reply address is not a mailbox.");
+  if (mail.replyTo !== undefined && !replyTo) throw new BadMail("The reply address is not a mailbox.");
+  for (const [name, value] of Object.entries(mail.headers ?? {})) {
+    if (!/^[\w-]+$/.test(name) || OWN_HEADERS.test(name) || CONTROL.test(value)) {
+      throw new BadMail("A header is not allowed, or its value has a line break in it.");
+    }
   }
+  try {
+    return await write(mail, from, replyTo);
+  } catch (cause) {
+    throw cause instanceof BadMail ? cause : new BadMail("The mail cannot be written.", { cause });
+  }
+}
+
+async function write(mail: Mail, from: Sender, replyTo: Sender | undefined): Promise<Letter> {
   const message = new MailComposer({
     messageId: mail.messageId,
-    from: mail.from,
-    to: mail.to,
-    ...(mail.replyTo !== undefined && { replyTo: mail.replyTo }),
+    // as objects: nothing in a name can become another address
+    from: { name: from.name, address: from.mailbox },
+    to: { name: "", address: mail.to },
+    ...(replyTo && { replyTo: { name: replyTo.name, address: replyTo.mailbox } }),
     subject: mail.subject,
     text: mail.text,
     ...(mail.html !== undefined && { html: mail.html }),
     headers: { ...mail.headers, [EFFECT_HEADER]: mail.effect },
-    // a text that looks like a path or a URL is still a text
     disableFileAccess: true,
     disableUrlAccess: true,
     newline: "win",
   }).compile();
   const envelope = message.getEnvelope();
   const [to, ...others] = envelope.to;
-  // what was checked above and what is written must be the same: one sender, one recipient
   if (typeof envelope.from !== "string" || to === undefined || others.length > 0) {
     throw new BadMail("A mail has one sender and one recipient.");
   }

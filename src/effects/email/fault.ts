@@ -1,7 +1,7 @@
 // What went wrong with a mail, in words that may be kept: whoever wrote them, no address, no password.
 import { redact } from "../../redact.ts";
 import type { Fault } from "../attempt.ts";
-import { mailboxOf } from "./mailbox.ts";
+import { readSender } from "./mailbox.ts";
 import type { Mail } from "./transport.ts";
 
 const MESSAGE_MAX = 500;
@@ -32,7 +32,7 @@ export function keepable(text: string, hidden: readonly string[]): string {
 
 /** The words of a mail by which a person could be known. */
 export function wordsOf({ to, replyTo, subject }: Mail): string[] {
-  const mailboxes = [to, replyTo].flatMap((sender) => mailboxOf(sender ?? "") ?? []);
+  const mailboxes = [to, replyTo].flatMap((sender) => readSender(sender ?? "")?.mailbox ?? []);
   const names = mailboxes.map((mailbox) => mailbox.slice(0, mailbox.lastIndexOf("@")));
   return [...mailboxes, ...names, subject];
 }

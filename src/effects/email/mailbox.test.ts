@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { domainOf, isMailbox, mailboxOf, maskMailbox } from "./mailbox.ts";
+import { domainOf, isMailbox, maskMailbox, readSender } from "./mailbox.ts";
 import { messageIdFor } from "./message-id.ts";
 
 describe("a mailbox", () => {
@@ -39,12 +39,18 @@ describe("a mailbox", () => {
   ])("is not %j", (text) => expect(isMailbox(text)).toBe(false));
 
   test("of a sender may come with a name", () => {
-    expect(mailboxOf("お店 <shop@example.jp>")).toBe("shop@example.jp");
-    expect(mailboxOf('"Shop, Inc." <shop@example.jp>')).toBe("shop@example.jp");
-    expect(mailboxOf("shop@example.jp")).toBe("shop@example.jp");
-    expect(mailboxOf("Shop\r\nBcc: x <shop@example.jp>")).toBeUndefined();
-    expect(mailboxOf("<a@example.jp> <b@example.jp>")).toBeUndefined();
-    expect(domainOf("お店 <shop@日本語.jp>")).toBe("xn--wgv71a119e.jp");
+    const mailbox = "shop@example.jp";
+    expect(readSender("お店 <shop@example.jp>")).toEqual({ name: "お店", mailbox });
+    expect(readSender('"Shop, Inc." <shop@example.jp>')).toEqual({ name: "Shop, Inc.", mailbox });
+    expect(readSender("Shop, Inc. <shop@example.jp>")).toEqual({ name: "Shop, Inc.", mailbox });
+    expect(readSender("shop@example.jp")).toEqual({ name: "", mailbox });
+    expect(readSender("Shop\r\nBcc: x <shop@example.jp>")).toBeUndefined();
+    expect(readSender("<a@example.jp> <b@example.jp>")).toBeUndefined();
+  });
+
+  test("has a domain as it goes over the wire", () => {
+    expect(domainOf("shop@日本語.jp")).toBe("xn--wgv71a119e.jp");
+    expect(domainOf("shop")).toBeUndefined();
   });
 
   test.each([

@@ -7,7 +7,7 @@ const LOCAL_MAX = 64;
 
 /**
  * What may stand before the @. Dots may stand anywhere: carriers in Japan gave out mailboxes such as `taro..y.@docomo.ne.jp`,
- * and they receive mail. Quoted names and names beyond ASCII are refused: too few servers take them.
+ * and they receive mail (nodemailer quotes them on the wire). Names in quotes and names beyond ASCII are refused: too few servers take them.
  */
 const LOCAL = /^[\w.!#$%&'*+/=?^`{|}~-]+$/;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
@@ -27,16 +27,23 @@ export function isMailbox(text: string): boolean {
   );
 }
 
-/** The mailbox of a sender, written `mailbox` or `Name <mailbox>`; undefined where it is neither. */
-export function mailboxOf(sender: string): string | undefined {
-  const mailbox = NAMED.exec(sender)?.[2] ?? sender;
-  return isMailbox(mailbox) ? mailbox : undefined;
+/** Whom a mail is from. */
+export interface Sender {
+  /** Empty where there is none. */
+  readonly name: string;
+  readonly mailbox: string;
 }
 
-/** The domain of a sender as it goes over the wire; undefined where it has no mailbox. */
-export function domainOf(sender: string): string | undefined {
-  const mailbox = mailboxOf(sender);
-  return mailbox === undefined ? undefined : asciiDomain(mailbox.slice(mailbox.lastIndexOf("@") + 1));
+/** Reads `mailbox`, `Name <mailbox>` or `"Name" <mailbox>`; undefined where it is none of them. */
+export function readSender(sender: string): Sender | undefined {
+  const [, written = "", mailbox = sender] = NAMED.exec(sender) ?? [];
+  if (!isMailbox(mailbox)) return undefined;
+  return { name: written.trim().replace(/^"(.*)"$/, "$1"), mailbox };
+}
+
+/** The domain of a mailbox as it goes over the wire; undefined where it is none. */
+export function domainOf(mailbox: string): string | undefined {
+  return isMailbox(mailbox) ? asciiDomain(mailbox.slice(mailbox.lastIndexOf("@") + 1)) : undefined;
 }
 
 /** A mailbox for logs: `t***@e***.jp`. Tells apart what an operator compares, and nobody can write to it. */

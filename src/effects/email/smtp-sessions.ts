@@ -14,15 +14,18 @@ export interface Sessions {
   close(): Promise<void>;
 }
 
-interface Kept {
+/** A connection and its use. */
+interface Line {
   readonly session: SmtpSession;
-  readonly mails: number;
-  readonly timer: NodeJS.Timeout;
+  mails: number;
+  /** Ends it, where nobody uses it before. */
+  idling?: NodeJS.Timeout;
 }
 
 /** No connection is made until one is needed. */
 export function createSessions(max: number, open: (signal: AbortSignal) => Promise<SmtpSession>): Sessions {
-  const kept: Kept[] = [];
+  /** Connections that nobody uses now, the last one used at the end. */
+  const kept: Line[] = [];
   const waiting = new Set<() => void>();
   const closing: (() => void)[] = [];
   let busy = 0;
@@ -60,17 +63,28 @@ export function createSessions(max: number, open: (signal: AbortSignal) => Promi
     if (isClosed && busy === 0) for (const done of closing.splice(0)) done();
   }
 
-  function keep(session: SmtpSession, mails: number): void {
-    if (isClosed || mails >= MAILS_MAX) return session.quit();
-    const timer = setTimeout(() => session.quit(), IDLE_MS);
-    const one: Kept = { session, mails, timer };
-    kept.push(one);
-    session.onEnd(() => drop(one));
+  async function take(signal: AbortSignal): Promise<Line> {
+    const last = kept.pop();
+    if (last) {
+      clearTimeout(last.idling);
+      return last;
+    }
+    const line: Line = { session: await open(signal), mails: 0 };
+    line.session.onEnd(() => forget(line));
+    return line;
   }
 
-  function drop(one: Kept): void {
-    clearTimeout(one.timer);
-    const index = kept.indexOf(one);
+  function keep(line: Line): void {
+    line.mails += 1;
+    if (isClosed || line.mails >= MAILS_MAX) return line.session.quit();
+    line.idling = setTimeout(() => line.session.quit(), IDLE_MS);
+    kept.push(line);
+  }
+
+  /** It has come to its end, maybe while nobody used it. */
+  function forget(line: Line): void {
+    clearTimeout(line.idling);
+    const index = kept.indexOf(line);
     if (index !== -1) kept.splice(index, 1);
   }
 
@@ -78,11 +92,9 @@ export function createSessions(max: number, open: (signal: AbortSignal) => Promi
     async use(signal, work) {
       await turn(signal);
       try {
-        const last = kept.at(-1);
-        if (last) drop(last);
-        const session = last?.session ?? (await open(signal));
-        const result = await work(session);
-        keep(session, (last?.mails ?? 0) + 1);
+        const line = await take(signal);
+        const result = await work(line.session);
+        keep(line);
         return result;
       } finally {
         endTurn();
@@ -90,8 +102,8 @@ export function createSessions(max: number, open: (signal: AbortSignal) => Promi
     },
     async close() {
       isClosed = true;
-      for (const { session, timer } of kept.splice(0)) {
-        clearTimeout(timer);
+      for (const { session, idling } of kept.splice(0)) {
+        clearTimeout(idling);
         session.quit();
       }
       if (busy > 0) await new Promise<void>((resolve) => closing.push(resolve));

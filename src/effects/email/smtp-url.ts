@@ -19,24 +19,32 @@ const SUBMISSIONS = 465;
 /** Reads `smtp://user:password@host:587` or `smtps://…:465`. No message repeats it: there is a password in it. */
 export function readServerUrl(url: string, requireTls: boolean | undefined): SmtpServer {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (!parsed || !["smtp:", "smtps:"].includes(parsed.protocol) || parsed.hostname === "") {
-    throw new UkemiError(
-      "invalid_option",
-      "The URL of the SMTP server must be smtp://user:password@host:port, or smtps:// for TLS from the start.",
-      { remedy: "Correct the URL; signs such as @ and / in the password are written %40 and %2F." },
-    );
-  }
+  if (!parsed || !/^smtps?:$/.test(parsed.protocol) || parsed.hostname === "") throw unreadable();
+  // what nodemailer would take from there is an option here
+  if (parsed.search !== "" || !["", "/"].includes(parsed.pathname)) throw unreadable();
   const secure = parsed.protocol === "smtps:" || parsed.port === `${SUBMISSIONS}`;
-  const host = parsed.hostname.replace(/^\[|\]$/g, "");
-  const isLoopback = LOOPBACK.test(host);
+  const host = parsed.hostname.replaceAll(/^\[|\]$/g, "");
   return {
     host,
     port: parsed.port === "" ? (secure ? SUBMISSIONS : SUBMISSION) : Number(parsed.port),
     secure,
-    requireTls: !secure && (requireTls ?? !isLoopback),
-    auth:
-      parsed.username === ""
-        ? undefined
-        : { user: decodeURIComponent(parsed.username), pass: decodeURIComponent(parsed.password) },
+    requireTls: !secure && (requireTls ?? !LOOPBACK.test(host)),
+    auth: parsed.username === "" ? undefined : { user: plain(parsed.username), pass: plain(parsed.password) },
   };
+}
+
+function plain(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    throw unreadable();
+  }
+}
+
+function unreadable(): UkemiError {
+  return new UkemiError(
+    "invalid_option",
+    "The URL of the SMTP server must be smtp://user:password@host:port, or smtps:// for TLS from the start.",
+    { remedy: "Correct the URL. Signs such as @, / and % in the password are written %40, %2F and %25." },
+  );
 }

@@ -68,13 +68,18 @@ describe("a mail over SMTP", () => {
     expect(Buffer.from(plain ?? "", "base64").toString("utf8")).toContain("終わり");
   });
 
-  test("goes over a connection that an earlier one left", async () => {
+  test("goes over a connection that an earlier one left, and leaves nothing behind on it", async () => {
     const inbox = await inboxWith();
     const transport = transportTo(inbox.url);
-    for (let round = 0; round < 3; round += 1) {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on("warning", onWarning);
+    open.push(async () => process.off("warning", onWarning));
+    for (let round = 0; round < 30; round += 1) {
       expect(await transport.send(MAIL, LIMITS)).toMatchObject({ is: "done" });
     }
-    expect(inbox.mails.map(({ connection }) => connection)).toEqual([1, 1, 1]);
+    expect(new Set(inbox.mails.map(({ connection }) => connection))).toEqual(new Set([1]));
+    expect(warnings).toEqual([]);
   });
 
   test("waits for its turn where as many as may are on their way", async () => {
@@ -312,6 +317,8 @@ describe("what is kept of a failure", () => {
       { to: "canary@example.jp\r\nBcc: x@example.jp" },
       { from: "canary" },
       { replyTo: "canary@" },
+      { headers: { Bcc: "canary@example.jp" } },
+      { headers: { "X-Note": "a\r\nBcc: canary@example.jp" } },
     ]) {
       const result = await transport.send({ ...MAIL, ...wrong }, LIMITS);
       expect(result).toMatchObject({ is: "failed", fault: { class: "SMTP bad mail" } });
@@ -334,10 +341,14 @@ describe("closing", () => {
     await until(() => inbox.open() === 0, "every connection is closed");
   });
 
-  test.each(["http://host", "smtp://", "nonsense", "smtp:user:canary@host"])(
-    "a URL that is none is told apart: %s",
-    (url) => {
-      expect(() => smtp({ url })).toThrow(expect.objectContaining({ code: "invalid_option" }));
-    },
-  );
+  test.each([
+    "http://host",
+    "smtp://",
+    "nonsense",
+    "smtp:user:canary@host",
+    "smtp://a:%zz@host",
+    "smtp://host/?tls=no",
+  ])("a URL that is none is told apart: %s", (url) => {
+    expect(() => smtp({ url })).toThrow(expect.objectContaining({ code: "invalid_option" }));
+  });
 });

@@ -3,6 +3,7 @@
 // nodemailer speaks the protocol, but its pool is not used. One mail cannot be taken back from it: what was given up here would
 // still go out there. And where a connection dies before a mail's first byte, the pool tries again by itself.
 import type { ConnectionOptions } from "node:tls";
+import { UkemiError } from "../../errors.ts";
 import type { AttemptResult, CallLimits } from "../attempt.ts";
 import { boundBy } from "./bound.ts";
 import { classifySent, classifySmtp } from "./classify-smtp.ts";
@@ -26,9 +27,12 @@ export interface SmtpOptions {
   readonly tls?: ConnectionOptions;
 }
 
-/** Nothing is connected until the first mail. Throws where the URL cannot be used. */
+/** Nothing is connected until the first mail. Throws where an option cannot be used. */
 export function smtp({ url, connections = 5, requireTls, tls }: SmtpOptions): MailTransport {
   const server = readServerUrl(url, requireTls);
+  if (!Number.isInteger(connections) || connections < 1) {
+    throw new UkemiError("invalid_option", "connections must be a whole number, at least 1.");
+  }
   const sessions = createSessions(connections, (signal) => openSession(server, tls, signal));
   const secrets = server.auth ? [server.auth.user, server.auth.pass] : [];
 

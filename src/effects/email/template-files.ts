@@ -36,6 +36,10 @@ export async function readTemplateFiles(folder: string): Promise<TemplateFiles> 
   const templates = new Map<string, LocaleFiles[]>();
   const parts = new Map<string, TemplateSource>();
   for (const name of await namesIn(folder)) {
+    // a README may lie beside the templates
+    if (/\.\w+$/.test(name) && !name.endsWith(".liquid")) continue;
+    if (name.endsWith(".liquid"))
+      throw wrong(`${name}: the files of a template lie in a folder with its name.`);
     const files = await namesIn(join(folder, name));
     if (name === PARTS_FOLDER) {
       for (const file of files) parts.set(partName(file), await readSource(folder, `${name}/${file}`));

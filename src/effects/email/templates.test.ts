@@ -100,7 +100,8 @@ describe("what is wrong with a file is found as it is loaded", () => {
       { "note/en.subject.liquid": "x", "note/en.text.liquid": "x" },
       "note: the fallback locale ja is missing",
     ],
-    [{}, "There is no template"],
+    [{ ...ONE("x"), "ja.text.liquid": "x" }, "ja.text.liquid: the files of a template lie in a folder"],
+    [{ "README.md": "x" }, "There is no template"],
   ])("%o", async (files, message) => {
     await expect(load(files)).rejects.toMatchObject({
       code: "invalid_option",
