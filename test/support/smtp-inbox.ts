@@ -52,8 +52,8 @@ export interface SmtpInbox {
   readonly steps: readonly InboxStep[];
   /** Resolves as soon as a place has been reached so many times. */
   reached(at: InboxPlace, times?: number): Promise<void>;
-  /** Connections that are open now. */
-  open(): number;
+  /** The connections that are open now, by their numbers. */
+  open(): readonly number[];
   stop(): Promise<void>;
 }
 
@@ -69,6 +69,7 @@ export async function startSmtpInbox({
   const steps: InboxStep[] = [];
   const sockets = new Map<number, Socket>();
   const numbers = new Map<string, number>();
+  const ports = new Map<number, number>();
   const waiting = new Set<() => void>();
 
   /** Takes the step: on, or what was told. */
@@ -77,7 +78,10 @@ export async function startSmtpInbox({
     at: InboxPlace,
     { who, go, keep }: { who?: string; go: Continue; keep?: () => void },
   ): void {
-    if (!numbers.has(session.id)) numbers.set(session.id, numbers.size + 1);
+    if (!numbers.has(session.id)) {
+      numbers.set(session.id, numbers.size + 1);
+      ports.set(session.remotePort, numbers.size);
+    }
     const step = { at, connection: numbers.get(session.id)!, ...(who !== undefined && { who }) };
     steps.push(step);
     const act = onStep(step);
@@ -141,7 +145,7 @@ export async function startSmtpInbox({
     url: `smtp://127.0.0.1:${bound}`,
     mails,
     steps,
-    open: () => sockets.size,
+    open: () => [...ports].flatMap(([port, number]) => (sockets.has(port) ? [number] : [])),
     reached: (place, times = 1) =>
       new Promise((resolve) => {
         const look = () => {

@@ -33,6 +33,14 @@ export function readServerUrl(url: string, requireTls: boolean | undefined): Smt
   };
 }
 
+/** What nothing that is kept may repeat: who signs in and by what, also as it goes over the wire. */
+export function secretsOf({ auth }: SmtpServer): string[] {
+  if (!auth) return [];
+  const { user, pass } = auth;
+  const encoded = [user, pass, `\0${user}\0${pass}`].map((text) => Buffer.from(text).toString("base64"));
+  return [user, pass, ...encoded];
+}
+
 function plain(encoded: string): string {
   try {
     return decodeURIComponent(encoded);

@@ -10,9 +10,9 @@ import { classifySent, classifySmtp } from "./classify-smtp.ts";
 import { compose } from "./compose.ts";
 import { wordsOf } from "./fault.ts";
 import type { Phase } from "./silence.ts";
-import { readServerUrl } from "./smtp-url.ts";
 import { openSession } from "./smtp-session.ts";
 import { createSessions } from "./smtp-sessions.ts";
+import { readServerUrl, secretsOf } from "./smtp-url.ts";
 import type { Mail, MailTransport } from "./transport.ts";
 
 /** Which server carries mail, and how. */
@@ -34,7 +34,7 @@ export function smtp({ url, connections = 5, requireTls, tls }: SmtpOptions): Ma
     throw new UkemiError("invalid_option", "connections must be a whole number, at least 1.");
   }
   const sessions = createSessions(connections, (signal) => openSession(server, tls, signal));
-  const secrets = server.auth ? [server.auth.user, server.auth.pass] : [];
+  const secrets = secretsOf(server);
 
   async function send(mail: Mail, limits: CallLimits): Promise<AttemptResult> {
     const { signal, release } = boundBy(limits);
