@@ -1,5 +1,5 @@
 // What a peer says about its refusal, made fit to be kept and shown.
-import { redact } from "../../work/kept-error.ts";
+import { redact } from "../../redact.ts";
 import { isJson, textOf } from "./receipt.ts";
 import type { Answer } from "./exchange.ts";
 
