@@ -21,7 +21,7 @@ export default defineConfig({
       {
         test: {
           name: "store",
-          include: ["test/{store,promises,server,work,adapters}/**/*.test.ts"],
+          include: ["test/{store,promises,server,work,adapters,effects}/**/*.test.ts"],
           ...onPostgres,
         },
       },

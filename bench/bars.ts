@@ -27,6 +27,7 @@ const BARS = {
   growth: { what: "growth", atLeast: 0.9 },
   scale: { what: "4 worker processes ÷ 1", atLeast: 1 },
   usageLimit: { what: "usage export ÷ a bare loop of undici", atLeast: 0.7 },
+  mailRate: { what: "mail ÷ the rate that is set", atLeast: 0.9 },
   usageMemory: { what: "usage export, resident memory", below: 200, unit: "MB" },
 } as const satisfies Readonly<Record<string, Bar>>;
 

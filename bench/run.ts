@@ -8,6 +8,7 @@ import { measureBloat } from "./growth/bloat.ts";
 import { measureGrowth } from "./growth/growth.ts";
 import { measureIngest } from "./ingest/ingest.ts";
 import { measureLatency } from "./latency/latency.ts";
+import { measureMail } from "./mail/mail.ts";
 import { keepResults, machineOf, QUICK, type Result } from "./results.ts";
 import { measureScale } from "./scale/scale.ts";
 import { startBenchStore } from "./store.ts";
@@ -23,6 +24,7 @@ const CONTESTS = {
   bloat: measureBloat,
   growth: measureGrowth,
   usage: measureUsage,
+  mail: measureMail,
 } as const satisfies Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 /** They take longer than a look may. */
 const NOT_QUICK = ["scale", "bloat", "growth"];

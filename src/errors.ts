@@ -108,6 +108,39 @@ export const catalogue = {
     remedy:
       "Let them finish, replay or drop the dead ones, or ask for the erasure of bodies that are still needed too.",
   },
+  effect_conflict: {
+    status: 409,
+    title: "This dedupe key stands for something else",
+    retryable: false,
+    remedy:
+      "Give each act a dedupe key of its own: the same key with another recipient, target, amount or currency is never carried out.",
+  },
+  effect_in_progress: {
+    status: 409,
+    title: "The same call is being made at this moment",
+    retryable: true,
+    remedy: "Ask again in a moment: the result of the call that is under way is kept.",
+  },
+  effect_settled: {
+    status: 409,
+    title: "The effect is not in a state in which this can be done",
+    retryable: false,
+    remedy:
+      "Look at it (`ukemi effects show`): held ones are resolved, planned ones cancelled, failed ones replayed as dead letters.",
+  },
+  effect_uncertain: {
+    status: 409,
+    title: "Nobody knows whether the call was heard",
+    retryable: false,
+    remedy:
+      "Find out at the peer whether it happened, then say so: `ukemi effects resolve`. A new key would make a second call.",
+  },
+  effect_failed: {
+    status: 422,
+    title: "The call was made before, and failed for good",
+    retryable: false,
+    remedy: "Use a new key where the call may be made again.",
+  },
   internal: {
     status: 500,
     title: "A fault in Ukemi",

@@ -28,7 +28,30 @@ export type { Enqueued, EnqueueOptions } from "./work/task.ts";
 export type { TransactionOwner, Within } from "./work/transaction-owner.ts";
 export type { SqlClient } from "./storage/enqueue.ts";
 export type { HandlerTransaction } from "./storage/handler-statements.ts";
-export type { Alert, DeadLetterAlert, OperationAlert } from "./observe/alerts.ts";
+export type {
+  Alert,
+  DeadLetterAlert,
+  DestinationAlert,
+  EffectHeldAlert,
+  OperationAlert,
+} from "./observe/alerts.ts";
+
+export type { Effects } from "./effects/effects.ts";
+export type { CallerEffects, ForTenant } from "./effects/caller.ts";
+export type { CallNow, CallNowOptions, CallTools } from "./effects/call-now.ts";
+export type { EffectOptions } from "./effects/draft.ts";
+export type { EmailGiven } from "./effects/email/performer.ts";
+export type { EmailOptions } from "./effects/kinds.ts";
+export { smtp } from "./effects/email/smtp.ts";
+export type { SmtpOptions } from "./effects/email/smtp.ts";
+export { ses } from "./effects/email/ses.ts";
+export type { SesClient, SesOptions } from "./effects/email/ses.ts";
+export type { Mail, MailTransport } from "./effects/email/transport.ts";
+export type { AttemptResult, CallLimits, Fault } from "./effects/attempt.ts";
+export type { DestinationOptions, HttpGiven, HttpOptions } from "./effects/http/performer.ts";
+export type { UsageRecordGiven } from "./effects/usage/performer.ts";
+export type { Planned } from "./storage/effects-plan.ts";
+export type { DestinationLimits } from "./storage/destinations.ts";
 
 export type { Operate } from "./operate/operate.ts";
 export type { DeadLetters, DeadResult } from "./operate/dead.ts";

@@ -51,6 +51,13 @@ const URL_OF_WEB: Kind<string> = {
   expected: "must be a URL that begins with https:// or http://",
 };
 
+const URL_OF_SMTP: Kind<string> = {
+  parse: (text) => text,
+  accepts: (value): value is string =>
+    typeof value === "string" && /^smtps?:\/\//.test(value) && URL.canParse(value),
+  expected: "must be a URL that begins with smtp:// or smtps://",
+};
+
 const LIST: Kind<readonly string[]> = {
   parse: (text) => text.split(",").flatMap((item) => item.trim() || []),
   accepts: (value): value is string[] => Array.isArray(value) && value.every((item) => TEXT.accepts(item)),
@@ -299,6 +306,68 @@ export const OPTIONS = {
     text: "How often a call to the API_Meter is tried again before its batch is saved for the next run.",
     default: 3,
     env: "MAX_RETRIES",
+  }),
+  smtpUrl: option(optional(URL_OF_SMTP), {
+    text: "SMTP server that takes mail: smtp://user:password@host:587 (STARTTLS) or smtps://…:465.",
+    default: undefined,
+    env: "SMTP_URL",
+    secret: true,
+  }),
+  mailFrom: option(optional(TEXT), {
+    text: "Sender of mail: an address, or Name <address>.",
+    default: undefined,
+    env: "MAIL_FROM",
+  }),
+  mailTemplates: option(TEXT, {
+    text: "Folder with the templates of mail.",
+    default: "mails",
+    env: "UKEMI_MAIL_TEMPLATES",
+    placeholder: "folder",
+  }),
+  mailLocale: option(TEXT, {
+    text: "Language of mail that does not say otherwise, and of templates that lack the one asked for.",
+    default: "en",
+    env: "UKEMI_MAIL_LOCALE",
+  }),
+  mailTimeZone: option(TEXT, {
+    text: "Time zone in which mail shows dates and times that name none, such as Asia/Tokyo.",
+    default: "UTC",
+    env: "UKEMI_MAIL_TIME_ZONE",
+  }),
+  mailTries: option(whole(1, 20), {
+    text: "How often a mail is tried in all; 2, 4 and 8 seconds lie between the tries, then 10.",
+    default: 3,
+    env: "UKEMI_MAIL_TRIES",
+  }),
+  mailTimeLimitMs: option(whole(1000, 3_600_000), {
+    text: "Milliseconds that the tries of one mail and the waits between them may take in all. Waiting for a rate, a quota or a pause does not count.",
+    default: 30_000,
+    env: "UKEMI_MAIL_TIME_LIMIT_MS",
+  }),
+  mailConcurrency: option(whole(1, 100), {
+    text: "How many mails may be on their way at once, in all processes together.",
+    default: 5,
+    env: "UKEMI_MAIL_CONCURRENCY",
+  }),
+  mailGapMs: option(whole(0, 60_000), {
+    text: "Milliseconds between the beginnings of two mails, at the least.",
+    default: 100,
+    env: "UKEMI_MAIL_GAP_MS",
+  }),
+  mailPerSecond: option(whole(1, 10_000), {
+    text: "How many mails a second the provider takes.",
+    default: 14,
+    env: "UKEMI_MAIL_PER_SECOND",
+  }),
+  mailPerDay: option(whole(1, 100_000_000), {
+    text: "How many mails the provider takes in 24 hours.",
+    default: 50_000,
+    env: "UKEMI_MAIL_PER_DAY",
+  }),
+  httpAllow: option(LIST, {
+    text: "Origins or hosts that effects.http may call although they are private or speak no TLS, separated by commas.",
+    default: [],
+    env: "UKEMI_HTTP_ALLOW",
   }),
   logLevel: option(oneOf(LOG_LEVELS), {
     text: "Least level that is logged: trace, debug, info, warn, error, fatal or silent.",

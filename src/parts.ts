@@ -14,6 +14,8 @@ type Check = (given: unknown) => readonly string[];
 const PARTS: Readonly<Record<PartName, Check>> = {
   sources: checkSources,
   queues: checkQueues,
+  email: (given) => requireObject("email", given),
+  http: (given) => requireObject("http", given),
   onAlert: (given) => requireFunction("onAlert", given),
   logger: checkLogger,
   handlers: (given) => requireFunction("handlers", given),
@@ -54,6 +56,10 @@ export function requireParts(config: object): void {
 function suggestionFor(key: string): string {
   const byVariable = OPTION_NAMES.find((name) => (OPTIONS[name] as { env?: string }).env === key);
   return byVariable === undefined ? didYouMean(key, CONFIG_KEYS) : `: did you mean ${byVariable}?`;
+}
+
+function requireObject(name: string, given: unknown): readonly string[] {
+  return isRecord(given) ? [] : [`${name} must be an object`];
 }
 
 function checkSources(given: unknown): readonly string[] {

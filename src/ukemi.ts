@@ -1,6 +1,11 @@
 // Wires the rooms together: a store, the sources, the inbox, and what is observed of them.
 import type { IncomingMessage } from "node:http";
 import { createDatabaseClock, inTime } from "./clock.ts";
+import { createCallNow } from "./effects/call-now.ts";
+import { createCallerEffects, type CallerEffects } from "./effects/caller.ts";
+import { createKinds, type EmailOptions } from "./effects/kinds.ts";
+import { FEEDBACK_PATTERN, handleFeedback } from "./effects/email/feedback.ts";
+import type { HttpOptions } from "./effects/http/performer.ts";
 import { UkemiError } from "./errors.ts";
 import { createGroupCommit, type GroupCommit } from "./inbox/group-commit.ts";
 import { createByteBudget } from "./inbox/budget.ts";
@@ -38,7 +43,9 @@ import { listQueues } from "./storage/queues.ts";
 import { VERSION } from "./version.ts";
 import type { EventHandler, TaskHandler } from "./work/context.ts";
 import type { EventHandlerOptions, HandlerOptions } from "./work/handler.ts";
-import { createRegistry } from "./work/registry.ts";
+import { keepError } from "./work/kept-error.ts";
+import { isTerminal } from "./work/outcome.ts";
+import { createRegistry, type Registry } from "./work/registry.ts";
 import type { Enqueued, EnqueueOptions } from "./work/task.ts";
 import { createWork, type Work } from "./work/work.ts";
 
@@ -60,6 +67,10 @@ export interface UkemiOptions<S extends Sources = Sources> extends Partial<Omit<
   readonly sources: S;
   /** Queues that need something else than the defaults. */
   readonly queues?: Readonly<Record<string, QueueOptions>>;
+  /** How mail is sent, where the settings do not say enough. */
+  readonly email?: EmailOptions;
+  /** How HTTP calls of effects are made. */
+  readonly http?: HttpOptions;
   /** Is told of what a person should know at once; it is logged in any case. What it throws is logged too. */
   readonly onAlert?: (alert: Alert) => unknown;
   /** @default JSON lines on standard output */
@@ -96,6 +107,8 @@ export interface Ukemi<S extends Sources = Sources> {
    * Asks for a task in the caller's transaction: it runs if and only if that commits. `null` is a transaction of its own.
    */
   enqueue(tx: SqlClient | null, task: string, payload: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  /** Acts on the outside world, intended outside of handlers. */
+  readonly effects: CallerEffects;
   /** What an operator does, and looks at. */
   readonly operate: Operate;
   /** Registers the handlers and works on their jobs, until it is stopped. */
@@ -131,8 +144,9 @@ const BACKLOG_TIMEOUT_MS = 5000;
 /** Makes a Ukemi. Nothing is opened until start() or the first delivery. */
 export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): Ukemi<S> {
   requireParts(options);
-  const { sources, queues = {}, onAlert, logger: givenLogger, ...given } = options;
+  const { sources, queues = {}, email, http, onAlert, logger: givenLogger, ...given } = options;
   const settings = completeSettings(given);
+  const kinds = createKinds(settings, { ...(email && { email }), ...(http && { http }) });
   const logger = givenLogger ?? createLogger(settings.logLevel);
   const clock = createDatabaseClock();
   const tell: Tell = (level, message, fields) => logger[level](fields ?? {}, message);
@@ -144,9 +158,9 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     skewMs: clock.skewMs,
     backlog: createBacklog(async () => readWithin(keeper.current().pool, BACKLOG_TIMEOUT_MS, readBacklog)),
   });
-  const registry = createRegistry();
+  const registry = registryFor(sources);
   const alert = createAlerts(logger, onAlert);
-  const work: Work = createWork({ settings, queues, registry, keeper, logger, metrics, alert });
+  const work: Work = createWork({ settings, queues, registry, kinds, keeper, logger, metrics, alert });
 
   const inbox: GroupCommit = createGroupCommit({
     ...settings,
@@ -201,6 +215,9 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     tell,
   });
 
+  const openPool = async () => (await keeper.open()).pool;
+  const callNow = createCallNow({ open: openPool, isTerminal, keep: keepError });
+
   let stopping: Promise<void> | undefined;
   async function stopAll(): Promise<void> {
     const rounds = janitor.stop();
@@ -222,9 +239,10 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     },
     task: (name, handler, handlerOptions) => registry.addTask(name, handler, handlerOptions),
     enqueue: work.enqueue,
+    effects: createCallerEffects(kinds, openPool, callNow),
     operate: countActs(
       createOperate({
-        open: async () => (await keeper.open()).pool,
+        open: openPool,
         bodyKeys: settings.bodyKeys,
         onOperation: janitor.wake,
         limits: settings,
@@ -289,6 +307,16 @@ function completeSettings(given: Partial<Settings>): Settings {
   const settings = { ...DEFAULTS, ...withoutUnset(given) };
   checkSettings(settings);
   return settings;
+}
+
+/** A registry with our own handlers: by SNS, Amazon SES tells what became of mails. */
+function registryFor(sources: Readonly<Record<string, Source>>): Registry {
+  const registry = createRegistry();
+  for (const [source, { kind }] of Object.entries(sources)) {
+    const name = `${source}/mail feedback`;
+    if (kind === "sns") registry.addEventHandler(source, FEEDBACK_PATTERN, handleFeedback, { name });
+  }
+  return registry;
 }
 
 function requireSource(sources: Readonly<Record<string, Source>>, name: string): void {

@@ -42,6 +42,58 @@ column data_keys.id text not null
 column data_keys.wrapped bytea not null
 column data_keys.wrapped_by text not null
 column data_keys.created_at timestamp with time zone not null default ukemi.now()
+column destination_hours.destination text not null
+column destination_hours.hour timestamp with time zone not null
+column destination_hours.calls integer not null
+column destinations.name text not null
+column destinations.next_at timestamp with time zone
+column destinations.paused_until timestamp with time zone
+column destinations.pause_reason text
+column destinations.failures integer not null default 0
+column destinations.opened_at timestamp with time zone
+column destinations.open_reason text
+column destinations.probe_at timestamp with time zone
+column destinations.probes integer not null default 0
+column effect_attempts.effect uuid not null
+column effect_attempts.answer text
+column effect_attempts.duration_ms double precision
+column effect_attempts.number integer not null
+column effect_attempts.worker uuid
+column effect_attempts.started_at timestamp with time zone not null
+column effect_attempts.ended_at timestamp with time zone
+column effect_attempts.result text
+column effect_attempts.repeats boolean not null default false
+column effect_attempts.error_class text
+column effect_attempts.error_message text
+column effects.id uuid not null
+column effects.destination text not null
+column effects.on_uncertain text not null
+column effects.max_attempts integer not null
+column effects.event uuid
+column effects.cause bigint
+column effects.handler text
+column effects.after uuid
+column effects.suppressed_by uuid
+column effects.job bigint
+column effects.attempt integer not null default 0
+column effects.kind text not null
+column effects.uncertainties integer not null default 0
+column effects.spent_ms double precision not null default 0
+column effects.planned_at timestamp with time zone not null
+column effects.begun_at timestamp with time zone
+column effects.lease_until timestamp with time zone
+column effects.ended_at timestamp with time zone
+column effects.receipt text
+column effects.reason text
+column effects.feedback text
+column effects.feedback_at timestamp with time zone
+column effects.tenant text
+column effects.dedupe_key text not null
+column effects.state text not null
+column effects.target text not null
+column effects.amount bigint
+column effects.currency text
+column effects.intent text not null
 column erasures.event uuid not null
 column erasures.erased_at timestamp with time zone not null default ukemi.now()
 column event_bodies.event uuid not null
@@ -127,6 +179,11 @@ column jobs.tenant text
 column jobs.key text
 column jobs.state text not null
 column jobs.priority smallint not null default 0
+column mail_suppressions.tenant text not null default ''::text
+column mail_suppressions.address text not null
+column mail_suppressions.reason text not null
+column mail_suppressions.effect uuid
+column mail_suppressions.at timestamp with time zone not null default ukemi.now()
 column migrations.version integer not null
 column migrations.name text not null
 column migrations.checksum text not null
@@ -264,6 +321,16 @@ constraint clock.clock_pkey PRIMARY KEY (one)
 constraint counting.counting_one_check CHECK (one)
 constraint counting.counting_pkey PRIMARY KEY (one)
 constraint data_keys.data_keys_pkey PRIMARY KEY (id)
+constraint destination_hours.destination_hours_pkey PRIMARY KEY (destination, hour)
+constraint destinations.destinations_pkey PRIMARY KEY (name)
+constraint effect_attempts.effect_attempts_pkey PRIMARY KEY (effect, number)
+constraint effect_attempts.effect_attempts_result CHECK ((result = ANY (ARRAY['done'::text, 'again'::text, 'failed'::text, 'uncertain'::text, 'blocked'::text])))
+constraint effects.effects_bounded CHECK ((((octet_length(dedupe_key) >= 1) AND (octet_length(dedupe_key) <= 255)) AND ((octet_length(kind) >= 1) AND (octet_length(kind) <= 64)) AND ((octet_length(target) >= 1) AND (octet_length(target) <= 2048)) AND ((octet_length(destination) >= 1) AND (octet_length(destination) <= 255)) AND ((octet_length(tenant) >= 1) AND (octet_length(tenant) <= 255))))
+constraint effects.effects_ended CHECK (((state = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text, 'suppressed'::text])) = (ended_at IS NOT NULL)))
+constraint effects.effects_money CHECK (((amount IS NULL) = (currency IS NULL)))
+constraint effects.effects_pkey PRIMARY KEY (id)
+constraint effects.effects_policy CHECK ((on_uncertain = ANY (ARRAY['retry'::text, 'hold'::text])))
+constraint effects.effects_state CHECK ((state = ANY (ARRAY['planned'::text, 'sending'::text, 'done'::text, 'failed'::text, 'cancelled'::text, 'suppressed'::text, 'uncertain'::text, 'held'::text])))
 constraint erasures.erasures_pkey PRIMARY KEY (event)
 constraint event_bodies.event_bodies_pkey PRIMARY KEY (event, received_at)
 constraint event_bodies_default.event_bodies_default_pkey PRIMARY KEY (event, received_at)
@@ -279,6 +346,8 @@ constraint events.events_refs CHECK ((cardinality(ref_kinds) = cardinality(ref_i
 constraint idempotency_keys.idempotency_keys_pkey PRIMARY KEY (caller, key)
 constraint job_payloads.job_payloads_pkey PRIMARY KEY (job)
 constraint jobs.jobs_pkey PRIMARY KEY (id)
+constraint mail_suppressions.mail_suppressions_pkey PRIMARY KEY (address, tenant)
+constraint mail_suppressions.mail_suppressions_reason CHECK ((reason = ANY (ARRAY['bounce'::text, 'complaint'::text, 'refused'::text, 'operator'::text])))
 constraint migrations.migrations_pkey PRIMARY KEY (version)
 constraint operation_items.operation_items_pkey PRIMARY KEY (operation, "position")
 constraint operation_items.operation_items_state CHECK ((state = ANY (ARRAY['waiting'::text, 'replayed'::text, 'done'::text, 'dead'::text, 'dropped'::text, 'skipped'::text, 'gone'::text])))
@@ -322,6 +391,20 @@ CREATE UNIQUE INDEX audit_log_pkey ON ukemi.audit_log USING btree (id)
 CREATE UNIQUE INDEX clock_pkey ON ukemi.clock USING btree (one)
 CREATE UNIQUE INDEX counting_pkey ON ukemi.counting USING btree (one)
 CREATE UNIQUE INDEX data_keys_pkey ON ukemi.data_keys USING btree (id)
+CREATE UNIQUE INDEX destination_hours_pkey ON ukemi.destination_hours USING btree (destination, hour)
+CREATE UNIQUE INDEX destinations_pkey ON ukemi.destinations USING btree (name)
+CREATE UNIQUE INDEX effect_attempts_pkey ON ukemi.effect_attempts USING btree (effect, number)
+CREATE INDEX effects_by_cause ON ukemi.effects USING btree (cause, id) WHERE (cause IS NOT NULL)
+CREATE INDEX effects_by_event ON ukemi.effects USING btree (event, id) WHERE (event IS NOT NULL)
+CREATE INDEX effects_by_job ON ukemi.effects USING btree (job) WHERE (job IS NOT NULL)
+CREATE INDEX effects_by_target ON ukemi.effects USING btree (target, id)
+CREATE INDEX effects_by_tenant ON ukemi.effects USING btree (tenant, id) WHERE (tenant IS NOT NULL)
+CREATE INDEX effects_followers ON ukemi.effects USING btree (after) WHERE (after IS NOT NULL)
+CREATE UNIQUE INDEX effects_identity ON ukemi.effects USING btree (COALESCE(tenant, ''::text), kind, dedupe_key) WHERE (suppressed_by IS NULL)
+CREATE INDEX effects_open ON ukemi.effects USING btree (state, id) WHERE (state <> ALL (ARRAY['done'::text, 'suppressed'::text, 'cancelled'::text]))
+CREATE UNIQUE INDEX effects_pkey ON ukemi.effects USING btree (id)
+CREATE UNIQUE INDEX effects_repeated ON ukemi.effects USING btree (suppressed_by, cause) WHERE (suppressed_by IS NOT NULL)
+CREATE INDEX effects_sending ON ukemi.effects USING btree (destination) WHERE (state = 'sending'::text)
 CREATE UNIQUE INDEX erasures_pkey ON ukemi.erasures USING btree (event)
 CREATE UNIQUE INDEX event_bodies_pkey ON ONLY ukemi.event_bodies USING btree (event, received_at)
 CREATE UNIQUE INDEX event_bodies_default_pkey ON ukemi.event_bodies_default USING btree (event, received_at)
@@ -358,6 +441,7 @@ CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, subscription, priority
 CREATE INDEX jobs_scheduled ON ukemi.jobs USING btree (run_at) WHERE (state = 'scheduled'::text)
 CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = ANY (ARRAY['scheduled'::text, 'ready'::text, 'waiting'::text, 'running'::text]))
 CREATE INDEX jobs_waiting ON ukemi.jobs USING btree (queue, key, run_at, id) WHERE (state = 'waiting'::text)
+CREATE UNIQUE INDEX mail_suppressions_pkey ON ukemi.mail_suppressions USING btree (address, tenant)
 CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
 CREATE INDEX operation_items_by_job ON ukemi.operation_items USING btree (job)
 CREATE UNIQUE INDEX operation_items_pkey ON ukemi.operation_items USING btree (operation, "position")
@@ -379,6 +463,8 @@ CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON ukemi.audit_log 
 CREATE TRIGGER audit_log_never_truncated BEFORE TRUNCATE ON ukemi.audit_log FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER data_keys_kept BEFORE DELETE ON ukemi.data_keys FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER data_keys_never_truncated BEFORE TRUNCATE ON ukemi.data_keys FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER effects_never_deleted BEFORE DELETE ON ukemi.effects FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER effects_never_truncated BEFORE TRUNCATE ON ukemi.effects FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER erasures_append_only BEFORE DELETE OR UPDATE ON ukemi.erasures FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER erasures_never_truncated BEFORE TRUNCATE ON ukemi.erasures FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER event_bodies_append_only BEFORE DELETE OR UPDATE ON ukemi.event_bodies FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()

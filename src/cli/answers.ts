@@ -17,6 +17,7 @@ function notUkemi(message: string, cause?: unknown): UkemiError {
 /** What is no flag, but an argument. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   name: "The name",
+  address: "The address",
   ids: "The ids",
   filter: "The filter",
 };

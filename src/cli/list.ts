@@ -28,6 +28,8 @@ export interface Listing<Id extends ListCall> {
   readonly table?: Omit<TableOptions, "width">;
   /** What is said where there is nothing. */
   readonly empty: string;
+  /** What is said in place of the table; undefined where the table is better. */
+  readonly words?: (items: readonly Item<Id>[], input: ListInput) => string | undefined;
   /** What is said below the table, or in place of it. */
   readonly below?: (items: readonly Item<Id>[], page: Calls[Id]["output"]) => string;
   /** True where keys or limits of the configuration file are needed. */
@@ -78,13 +80,13 @@ export function listCommand<Id extends ListCall>(listing: Listing<Id>): Command 
       if (everyMs !== undefined) {
         const title = `ukemi ${command.parent?.name() ?? ""} ${listing.name}`;
         const show = (page: Calls[Id]["output"]) =>
-          (json ? JSON.stringify(page) : shown(listing, page)) + "\n";
+          (json ? JSON.stringify(page) : shown(listing, page, input)) + "\n";
         const ask = (signal: AbortSignal) => askOnce<Id>(api, listing.call, input, { signal });
         return watchFor({ title, ask, show }, everyMs, process.stdout.isTTY && !json);
       }
       const page = await askFull<Id>(api, listing.call, input);
       if (json) printJson(page);
-      else print(shown(listing, page));
+      else print(shown(listing, page, input));
     };
     await withApi(command, work, { readsFile: listing.readsFile ?? false });
   });
@@ -132,14 +134,22 @@ function readSeconds(given: string | boolean): number {
 }
 
 /** The table of a page, with how to see more. */
-export function shown<Id extends ListCall>(listing: Listing<Id>, page: Calls[Id]["output"]): string {
+export function shown<Id extends ListCall>(
+  listing: Listing<Id>,
+  page: Calls[Id]["output"],
+  input: ListInput = {},
+): string {
   const items = page.items as readonly Item<Id>[];
-  const rows = items.map((item) => listing.row(item, items));
   const cursor = "cursor" in page ? page.cursor : undefined;
   const below = listing.below?.(items, page) ?? "";
   return [
-    items.length === 0 ? listing.empty : table(rows, { width: process.stdout.columns, ...listing.table }),
+    items.length === 0 ? listing.empty : (listing.words?.(items, input) ?? tableOf(listing, items)),
     ...(below === "" ? [] : ["", below]),
     ...(cursor === undefined ? [] : ["", `There are more: add --cursor ${cursor}`]),
   ].join("\n");
+}
+
+function tableOf<Id extends ListCall>(listing: Listing<Id>, items: readonly Item<Id>[]): string {
+  const rows = items.map((item) => listing.row(item, items));
+  return table(rows, { width: process.stdout.columns, ...listing.table });
 }

@@ -6,8 +6,10 @@ import { auditCommand } from "./commands/audit.ts";
 import { bodiesCommand } from "./commands/bodies.ts";
 import { completionCommand } from "./commands/completion.ts";
 import { deadCommand } from "./commands/dead.ts";
+import { destinationsCommand } from "./commands/destinations.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { effectsCommand } from "./commands/effects.ts";
 import { eventsCommand } from "./commands/events.ts";
 import { handlersCommand } from "./commands/handlers.ts";
 import { initCommand } from "./commands/init.ts";
@@ -20,6 +22,7 @@ import { rejectionsCommand } from "./commands/rejections.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statsCommand } from "./commands/stats.ts";
+import { suppressionsCommand } from "./commands/suppressions.ts";
 import { tokenCommand } from "./commands/token.ts";
 import { usageCommand } from "./commands/usage.ts";
 import { workCommand } from "./commands/work.ts";
@@ -37,6 +40,7 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command) => Comman
       doctorCommand,
       eventsCommand,
       jobsCommand,
+      effectsCommand,
       workersCommand,
       handlersCommand,
       rejectionsCommand,
@@ -44,7 +48,7 @@ const GROUPS: readonly (readonly [string, readonly ((program: Command) => Comman
       auditCommand,
     ],
   ],
-  ["Mend:", [deadCommand, operationsCommand, queuesCommand]],
+  ["Mend:", [deadCommand, operationsCommand, queuesCommand, destinationsCommand, suppressionsCommand]],
   ["More:", [pruneCommand, bodiesCommand, tokenCommand, completionCommand]],
 ];
 

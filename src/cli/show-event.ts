@@ -1,6 +1,7 @@
 // One event in words.
 import type { EventDetail } from "../client/client.ts";
 import { showAgo, showTime } from "./moment.ts";
+import { briefly } from "./effect-words.ts";
 import { endOf } from "./show-job.ts";
 import { clean } from "./width.ts";
 
@@ -31,6 +32,7 @@ export function describeEvent(event: EventDetail): string {
   return [
     ...facts.map(([name, text]) => clean(`${name.padEnd(10)}${text}`)),
     ...jobsOf(event),
+    ...event.effects.map((effect) => clean(`effect    ${briefly(effect)}`)),
     "",
     ...bodyOf(event),
   ].join("\n");

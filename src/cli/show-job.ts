@@ -1,5 +1,6 @@
 // One job in words, for a terminal.
 import type { Act, Attempt, JobDetail } from "../client/client.ts";
+import { briefly } from "./effect-words.ts";
 import { showAgo, showTime, showUntil } from "./moment.ts";
 import { framesOf } from "./stack.ts";
 import { clean } from "./width.ts";
@@ -22,6 +23,7 @@ export function describeJob(job: JobDetail): string {
     ["next", nextOf(job)],
     ["key", job.key === null ? null : `${job.key}  (its jobs run one after the other)`],
     ["worker", job.worker],
+    ...job.effects.map((effect): [string, string] => ["effect", briefly(effect)]),
     ["error", job.error_class === null ? null : `${job.error_class}: ${job.error_message ?? ""}`],
   ];
   return [

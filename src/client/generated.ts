@@ -62,6 +62,20 @@ export interface JobOfEvent {
   readonly finished_at: string | null;
   readonly tries: readonly Attempt[];
 }
+export interface BriefEffect {
+  readonly id: string;
+  readonly kind: "email" | "http" | "usage" | "call";
+  readonly state:
+    | "planned"
+    | "sending"
+    | "done"
+    | "failed"
+    | "cancelled"
+    | "suppressed"
+    | "uncertain"
+    | "held";
+  readonly target: string;
+}
 export interface EventDetail {
   /** Our id, a UUID that sorts by time. */
   readonly id: string;
@@ -87,6 +101,7 @@ export interface EventDetail {
   readonly body_bytes: number;
   readonly outcome: Outcome | null;
   readonly jobs: readonly JobOfEvent[];
+  readonly effects: readonly BriefEffect[];
   /** pruned is what retention did, erased what an operator did. */
   readonly body_state: "kept" | "pruned" | "erased";
   readonly body_erased_at: string | null;
@@ -121,8 +136,8 @@ export interface Job {
   readonly id: number;
   readonly handler: string;
   readonly queue: string;
-  /** handler for jobs about an event, task for the others. */
-  readonly kind: "handler" | "task";
+  /** handler for jobs about an event, effect for acts on the outside world, task for the others. */
+  readonly kind: "handler" | "task" | "effect";
   readonly event: string | null;
   readonly event_id: string | null;
   readonly type: string | null;
@@ -154,8 +169,8 @@ export interface JobDetail {
   readonly id: number;
   readonly handler: string;
   readonly queue: string;
-  /** handler for jobs about an event, task for the others. */
-  readonly kind: "handler" | "task";
+  /** handler for jobs about an event, effect for acts on the outside world, task for the others. */
+  readonly kind: "handler" | "task" | "effect";
   readonly event: string | null;
   readonly event_id: string | null;
   readonly type: string | null;
@@ -189,13 +204,14 @@ export interface JobDetail {
   readonly outcome: Outcome | null;
   readonly tries: readonly Attempt[];
   readonly acts: readonly Act[];
+  readonly effects: readonly BriefEffect[];
 }
 export interface DeadLetter {
   readonly id: number;
   readonly handler: string;
   readonly queue: string;
-  /** handler for jobs about an event, task for the others. */
-  readonly kind: "handler" | "task";
+  /** handler for jobs about an event, effect for acts on the outside world, task for the others. */
+  readonly kind: "handler" | "task" | "effect";
   readonly event: string | null;
   readonly event_id: string | null;
   readonly type: string | null;
@@ -255,6 +271,15 @@ export interface PreviewGroup {
   /** How many live workers have the handler. */
   readonly workers: number;
 }
+export interface EffectCount {
+  readonly count: number;
+  /** The first twenty. */
+  readonly items: readonly BriefEffect[];
+}
+export interface EffectPreview {
+  readonly would_run: EffectCount;
+  readonly done: EffectCount;
+}
 export interface Skip {
   readonly id: number;
   readonly reason: "unknown" | "not_dead" | "died_again" | "no_body" | "erased";
@@ -266,6 +291,7 @@ export interface DeadChange {
   /** Those of them that cannot be replayed. */
   readonly without_body?: number | undefined;
   readonly groups?: readonly PreviewGroup[] | undefined;
+  readonly effects?: EffectPreview | undefined;
   readonly changed?: number | undefined;
   readonly skipped?: number | undefined;
   readonly skips?: readonly Skip[] | undefined;
@@ -376,6 +402,181 @@ export interface OperationChange {
   /** False where it was so before, or has ended. */
   readonly changed: boolean;
 }
+export interface Effect {
+  /** A UUID that sorts by time. Peers that know idempotency keys were given it. */
+  readonly id: string;
+  /** call is one whose answer somebody waited for. */
+  readonly kind: "email" | "http" | "usage" | "call";
+  /** A call that was begun by somebody who is gone is uncertain. */
+  readonly state:
+    | "planned"
+    | "sending"
+    | "done"
+    | "failed"
+    | "cancelled"
+    | "suppressed"
+    | "uncertain"
+    | "held";
+  readonly tenant: string | null;
+  /** To whom: an address, a URL, a meter. */
+  readonly target: string;
+  /** Unique for the tenant and kind, for ever. */
+  readonly dedupe: string;
+  readonly amount: number | null;
+  readonly currency: string | null;
+  /** Whose limits hold. */
+  readonly destination: string;
+  readonly event: string | null;
+  readonly event_id: string | null;
+  readonly handler: string | null;
+  readonly job: number | null;
+  /** Calls that were begun. */
+  readonly attempt: number;
+  /** Those of them that ended without anybody knowing how. */
+  readonly uncertainties: number;
+  /** What follows where nobody knows whether a call was heard. */
+  readonly on_uncertain: "retry" | "hold";
+  readonly after: string | null;
+  readonly suppressed_by: string | null;
+  readonly planned_at: string;
+  readonly begun_at: string | null;
+  readonly ended_at: string | null;
+  readonly reason: string | null;
+  readonly feedback: string | null;
+  readonly feedback_at: string | null;
+  readonly waits_for: string | null;
+  readonly next_at: string | null;
+  readonly template: string | null;
+  readonly locale: string | null;
+  readonly accepted_as: string | null;
+}
+export interface EffectAttempt {
+  readonly number: number;
+  readonly result: "done" | "again" | "failed" | "uncertain" | "blocked" | null;
+  /** True where an earlier call may have been the one that counted. */
+  readonly repeats: boolean;
+  readonly error_class: string | null;
+  readonly error_message: string | null;
+  /** What the peer said, where a program can read it. */
+  readonly answer: unknown;
+  readonly started_at: string;
+  readonly ended_at: string | null;
+  readonly duration_ms: number | null;
+}
+export interface EffectDetail {
+  /** A UUID that sorts by time. Peers that know idempotency keys were given it. */
+  readonly id: string;
+  /** call is one whose answer somebody waited for. */
+  readonly kind: "email" | "http" | "usage" | "call";
+  /** A call that was begun by somebody who is gone is uncertain. */
+  readonly state:
+    | "planned"
+    | "sending"
+    | "done"
+    | "failed"
+    | "cancelled"
+    | "suppressed"
+    | "uncertain"
+    | "held";
+  readonly tenant: string | null;
+  /** To whom: an address, a URL, a meter. */
+  readonly target: string;
+  /** Unique for the tenant and kind, for ever. */
+  readonly dedupe: string;
+  readonly amount: number | null;
+  readonly currency: string | null;
+  /** Whose limits hold. */
+  readonly destination: string;
+  readonly event: string | null;
+  readonly event_id: string | null;
+  readonly handler: string | null;
+  readonly job: number | null;
+  /** Calls that were begun. */
+  readonly attempt: number;
+  /** Those of them that ended without anybody knowing how. */
+  readonly uncertainties: number;
+  /** What follows where nobody knows whether a call was heard. */
+  readonly on_uncertain: "retry" | "hold";
+  readonly after: string | null;
+  readonly suppressed_by: string | null;
+  readonly planned_at: string;
+  readonly begun_at: string | null;
+  readonly ended_at: string | null;
+  readonly reason: string | null;
+  readonly feedback: string | null;
+  readonly feedback_at: string | null;
+  readonly waits_for: string | null;
+  readonly next_at: string | null;
+  readonly template: string | null;
+  readonly locale: string | null;
+  readonly accepted_as: string | null;
+  /** What the peer gave for it; null for kind call, whose answer may hold secrets. */
+  readonly receipt: unknown;
+  readonly attempts: readonly EffectAttempt[];
+  readonly followers: readonly BriefEffect[];
+  readonly acts: readonly Act[];
+}
+export interface EffectResolution {
+  readonly id: string;
+  readonly state:
+    | "planned"
+    | "sending"
+    | "done"
+    | "failed"
+    | "cancelled"
+    | "suppressed"
+    | "uncertain"
+    | "held";
+  readonly job: number | null;
+}
+export interface EffectCancellation {
+  readonly id: string;
+  /** Always cancelled. */
+  readonly state: string;
+  readonly followers: readonly string[];
+}
+export interface Suppression {
+  readonly address: string;
+  readonly tenant: string | null;
+  readonly reason: "bounce" | "complaint" | "refused" | "operator";
+  readonly effect: string | null;
+  readonly at: string;
+}
+export interface SuppressionChange {
+  readonly address: string;
+  readonly tenant: string | null;
+  readonly suppressed: boolean;
+  /** False where it was so before. */
+  readonly changed: boolean;
+}
+export interface Destination {
+  readonly name: string;
+  readonly paused_until: string | null;
+  readonly pause_reason: string | null;
+  /** True where its circuit is open: it failed too often or refused us, and nothing goes there. */
+  readonly open: boolean;
+  readonly open_reason: string | null;
+  readonly opened_at: string | null;
+  readonly probe_at: string | null;
+  /** Calls in a row that failed. */
+  readonly failures: number;
+  /** Calls under way. */
+  readonly sending: number;
+  /** Effects that have still to go there. */
+  readonly waiting: number;
+  readonly calls_day: number | null;
+}
+export interface DestinationPause {
+  readonly name: string;
+  readonly paused_until: string;
+}
+export interface DestinationResumption {
+  readonly name: string;
+  /** False where it was neither paused nor open. */
+  readonly changed: boolean;
+  /** Effects that go out now instead of later. */
+  readonly woken: number;
+}
 export interface Queue {
   readonly name: string;
   readonly paused: boolean;
@@ -396,7 +597,7 @@ export interface QueueChange {
 }
 export interface Handler {
   readonly name: string;
-  readonly kind: "handler" | "task";
+  readonly kind: "handler" | "task" | "effect";
   readonly source: string | null;
   readonly pattern: string | null;
   readonly queue: string | null;
@@ -895,6 +1096,147 @@ export interface Calls {
     };
     output: OperationChange;
   };
+  /** Lists effects, newest first. */
+  listEffects: {
+    input: {
+      /** Only mails to this address, in whatever case. */
+      readonly to?: string | undefined;
+      /** Only of this kind. */
+      readonly kind?: "email" | "http" | "usage" | "call" | undefined;
+      /** Only in this state. */
+      readonly state?:
+        | "planned"
+        | "sending"
+        | "done"
+        | "failed"
+        | "cancelled"
+        | "suppressed"
+        | "uncertain"
+        | "held"
+        | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** Only with exactly this target. */
+      readonly target?: string | undefined;
+      /** Only decided by this event, by our id or by the sender's. */
+      readonly event?: string | undefined;
+      /** Only with this dedupe key. */
+      readonly dedupe?: string | undefined;
+      /** Only to this destination. */
+      readonly destination?: string | undefined;
+      /** Intended at this time or later. */
+      readonly since?: string | undefined;
+      /** Intended before this time. */
+      readonly until?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Effect[];
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** One effect with its receipt, every call, what waits for it, and what was done to it. */
+  getEffect: {
+    input: {
+      readonly id: string;
+    };
+    output: EffectDetail;
+  };
+  /** Decides an effect of which nobody knows whether it happened. */
+  resolveEffect: {
+    input: {
+      readonly id: string;
+      /** done: it happened. failed: it did not, and shall not. again: it is tried again, as a repetition. */
+      readonly as: "done" | "failed" | "again";
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: EffectResolution;
+  };
+  /** Cancels an effect that has not begun, with those that wait for it. Its dedupe key stays used. */
+  cancelEffect: {
+    input: {
+      readonly id: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: EffectCancellation;
+  };
+  /** Lists the addresses that get no mail, in their order. */
+  listSuppressions: {
+    input: {
+      /** Only this address, in whatever case. */
+      readonly address?: string | undefined;
+      /** Only of this tenant. */
+      readonly tenant?: string | undefined;
+      /** How many items. */
+      readonly limit?: number | undefined;
+      /** The cursor of the answer before. */
+      readonly cursor?: string | undefined;
+    };
+    output: {
+      readonly items: readonly Suppression[];
+      /** Where the next page begins; absent on the last. A page may hold fewer items than the limit, or none, and still not be the last: on large tables one request looks through 100,000 rows at the most. */
+      readonly cursor?: string | undefined;
+    };
+  };
+  /** Sends no mail to an address any more, not even what is planned. */
+  addSuppression: {
+    input: {
+      /** One plain mailbox. */
+      readonly address: string;
+      /** Whose mail; without it, mail of nobody in particular. */
+      readonly tenant?: string | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: SuppressionChange;
+  };
+  /** Sends mail to an address again; what was suppressed meanwhile is not sent. */
+  removeSuppression: {
+    input: {
+      /** One plain mailbox. */
+      readonly address: string;
+      /** Whose mail; without it, mail of nobody in particular. */
+      readonly tenant?: string | undefined;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: SuppressionChange;
+  };
+  /** Lists whom effects go to, with what waits for each. */
+  listDestinations: {
+    input: Record<string, undefined>;
+    output: {
+      readonly items: readonly Destination[];
+    };
+  };
+  /** Lets no call to a destination begin for some time; a longer pause that it has already holds. */
+  pauseDestination: {
+    input: {
+      /** The destination, as it is listed. */
+      readonly name: string;
+      /** For how long. */
+      readonly minutes: number;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: DestinationPause;
+  };
+  /** Ends a destination's pause and resets its circuit; what waited for it goes out now. */
+  resumeDestination: {
+    input: {
+      /** The destination, as it is listed. */
+      readonly name: string;
+      /** Why, in words. Kept in the audit. */
+      readonly reason: string;
+    };
+    output: DestinationResumption;
+  };
   /** Lists the queues with what waits in them. */
   listQueues: {
     input: Record<string, undefined>;
@@ -1206,6 +1548,33 @@ export const CALLS: {
   listOperationItems: { method: "GET", path: "/operations/{id}/items", query: ["state", "limit", "cursor"] },
   abortOperation: { method: "POST", path: "/operations/{id}/abort", query: [] },
   resumeOperation: { method: "POST", path: "/operations/{id}/resume", query: [] },
+  listEffects: {
+    method: "GET",
+    path: "/effects",
+    query: [
+      "to",
+      "kind",
+      "state",
+      "tenant",
+      "target",
+      "event",
+      "dedupe",
+      "destination",
+      "since",
+      "until",
+      "limit",
+      "cursor",
+    ],
+  },
+  getEffect: { method: "GET", path: "/effects/{id}", query: [] },
+  resolveEffect: { method: "POST", path: "/effects/{id}/resolve", query: [] },
+  cancelEffect: { method: "POST", path: "/effects/{id}/cancel", query: [] },
+  listSuppressions: { method: "GET", path: "/suppressions", query: ["address", "tenant", "limit", "cursor"] },
+  addSuppression: { method: "POST", path: "/suppressions", query: [] },
+  removeSuppression: { method: "POST", path: "/suppressions/remove", query: [] },
+  listDestinations: { method: "GET", path: "/destinations", query: [] },
+  pauseDestination: { method: "POST", path: "/destinations/pause", query: [] },
+  resumeDestination: { method: "POST", path: "/destinations/resume", query: [] },
   listQueues: { method: "GET", path: "/queues", query: [] },
   pauseQueue: { method: "POST", path: "/queues/{name}/pause", query: [] },
   resumeQueue: { method: "POST", path: "/queues/{name}/resume", query: [] },

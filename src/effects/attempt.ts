@@ -36,4 +36,9 @@ export interface CallLimits {
   readonly timeoutMs: number;
   /** Fires where the call is to be given up: what is not known then is uncertain. */
   readonly signal: AbortSignal;
+  /**
+   * Waits for the call's turn. Whoever needs a connection first asks when it is there, right before the first byte that
+   * counts; rejects where the call must not be made any more. Undefined where the turn has come.
+   */
+  readonly turn?: () => Promise<void>;
 }

@@ -6,7 +6,13 @@ import type { Logger } from "./log.ts";
  * What a person should know at once; `kind` says what it is about. Carries no content of an event, and no error text that
  * was not redacted.
  */
-export type Alert = DeadLetterAlert | BodySealedAlert | OperationAlert | VolumeAlert;
+export type Alert =
+  | DeadLetterAlert
+  | BodySealedAlert
+  | OperationAlert
+  | VolumeAlert
+  | EffectHeldAlert
+  | DestinationAlert;
 
 interface JobAlert {
   readonly job: string;
@@ -55,6 +61,22 @@ export interface VolumeAlert {
   readonly expectedHigh: number;
 }
 
+/** Nobody knows whether an effect happened, and a person must find out. */
+export interface EffectHeldAlert {
+  readonly kind: "effect_held";
+  readonly effect: string;
+  readonly effectKind: string;
+  readonly tenant: string | null;
+  readonly message: string;
+}
+
+/** Nothing goes to a destination for a while: it asked for a pause, refuses us, or failed too often. Effects wait. */
+export interface DestinationAlert {
+  readonly kind: "destination_closed" | "destination_paused";
+  readonly destination: string;
+  readonly message: string;
+}
+
 /** Logs the alert and calls the hook; what the hook throws is logged, and hurts nobody. */
 export function createAlerts(
   logger: Logger,
@@ -77,6 +99,9 @@ const TITLES: Readonly<Record<Alert["kind"], { readonly level: "warn" | "error";
     body_sealed: { level: "error", words: "a sealed body cannot be opened" },
     operation_stopped: { level: "error", words: "an operation stopped by itself" },
     volume_unusual: { level: "warn", words: "unusual volume" },
+    effect_held: { level: "error", words: "an effect is held: a person must find out whether it happened" },
+    destination_closed: { level: "error", words: "a destination is closed" },
+    destination_paused: { level: "warn", words: "a destination is paused" },
   };
 
 /** What the log line says beside its title. */
@@ -84,6 +109,16 @@ function fieldsOf(alert: Alert): Record<string, unknown> {
   switch (alert.kind) {
     case "operation_stopped":
       return { operation: alert.operation, reason: alert.message };
+    case "effect_held":
+      return {
+        effect: alert.effect,
+        effect_kind: alert.effectKind,
+        tenant: alert.tenant ?? undefined,
+        error_message: alert.message,
+      };
+    case "destination_closed":
+    case "destination_paused":
+      return { destination: alert.destination, error_message: alert.message };
     case "volume_unusual":
       return {
         source: alert.source,

@@ -96,7 +96,7 @@ export function logReceipt(logger: Logger, receipt: Receipt): void {
 /** Writes the one wide line of a try at a job. */
 export function logTry(
   logger: Logger,
-  { job, outcome, durationMs, worker, traceId, death, error }: Report,
+  { job, outcome, durationMs, worker, traceId, death, error, effect }: Report,
 ): void {
   const level = TRY_LEVELS[outcome];
   if (!logger.isLevelEnabled(level)) return;
@@ -106,6 +106,7 @@ export function logTry(
     {
       job: job.id,
       handler: job.handler,
+      effect,
       queue: job.queue,
       outcome,
       attempt: job.attempt + 1,

@@ -15,6 +15,7 @@ import {
   type DeadPreview,
   type Skip,
 } from "../storage/replay.ts";
+import { previewEffects, type EffectPreview } from "../storage/replay-effects.ts";
 import { letRun } from "./batches.ts";
 import { readMandate, wrong, type Mandate } from "./mandate.ts";
 import { readLimit, type PageRequest } from "./page.ts";
@@ -40,6 +41,8 @@ export interface DeadLetters {
   groups(filter?: DeadFilter, reach?: Reach): Promise<readonly DeadGroup[]>;
   /** What a replay or a drop would touch. */
   preview(selection: Selection, reach?: Reach): Promise<DeadPreview>;
+  /** What a replay means for effects: which would be tried, and which are done and will not be repeated. */
+  previewEffects(selection: Selection, reach?: Reach): Promise<EffectPreview>;
   /**
    * Puts up to a thousand back to work in one transaction, with a fresh set of attempts. Those whose event has no body any
    * more are skipped.
@@ -89,6 +92,8 @@ export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLe
       read((client) => groupDead(client, within(readDeadFilter(filter), reach))),
     preview: (selection, reach = {}) =>
       read((client) => previewDead(client, within(filterOf(selection), reach))),
+    previewEffects: (selection, reach = {}) =>
+      read((client) => previewEffects(client, within(filterOf(selection), reach))),
     replay: (selection, mandate, reach) => change(selection, mandate, replayJobs, reach),
     drop: (selection, mandate, reach) => change(selection, mandate, dropJobs, reach),
   };

@@ -4,6 +4,8 @@ import type { LimitName } from "../storage/retention-limits.ts";
 import type { RetentionLimits } from "../storage/retention.ts";
 import { createBodies, type Bodies } from "./bodies.ts";
 import { createDeadLetters, type DeadLetters } from "./dead.ts";
+import { createDestinations, type Destinations } from "./destinations.ts";
+import { createLedger, type Ledger } from "./effects.ts";
 import { createEventReader, type EventReader } from "./events.ts";
 import { createHandlers, type Handlers } from "./handlers.ts";
 import {
@@ -22,6 +24,7 @@ import { createQueues, type Queues } from "./queues.ts";
 import { createStatistics, type Statistics } from "./statistics.ts";
 import { createRetention, type Retention } from "./retention.ts";
 import { createStoredEvents, type StoredEvents } from "./route.ts";
+import { createSuppressions, type Suppressions } from "./suppressions.ts";
 import { createTokens, type Tokens } from "./tokens.ts";
 
 /** An operator's hands. */
@@ -29,6 +32,9 @@ export interface Operate {
   readonly events: EventReader & StoredEvents;
   readonly jobs: Jobs;
   readonly dead: DeadLetters;
+  readonly effects: Ledger;
+  readonly suppressions: Suppressions;
+  readonly destinations: Destinations;
   readonly queues: Queues;
   readonly handlers: Handlers;
   readonly workers: Workers;
@@ -68,6 +74,9 @@ export function createOperate(options: OperateOptions): Operate {
     events: { ...createEventReader(read, bodies), ...createStoredEvents(open, read) },
     jobs: createJobs(read),
     dead: createDeadLetters(open, read),
+    effects: createLedger(open, read),
+    suppressions: createSuppressions(open, read),
+    destinations: createDestinations(open, read),
     queues: createQueues(open, read),
     handlers: createHandlers(open, read),
     workers: createWorkers(read),

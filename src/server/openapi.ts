@@ -119,7 +119,7 @@ function describe(route: Route, schemas: Record<string, Json>): Json {
           ...PROBLEMS,
           ...(hasBody ? BODY_PROBLEMS : {}),
           ...(takesKey ? KEY_PROBLEMS : {}),
-          ...Object.fromEntries((route.refuses ?? []).map(describeRefusal)),
+          ...describeRefusals(route.refuses ?? []),
         }).map(([status, description]) => [
           status,
           { description, content: { "application/problem+json": { schema: refTo("Problem") } } },
@@ -129,9 +129,15 @@ function describe(route: Route, schemas: Record<string, Json>): Json {
   };
 }
 
-function describeRefusal(code: ErrorCode): [string, string] {
-  const { status, title, remedy }: { status?: number; title: string; remedy: string } = catalogue[code];
-  return [String(status), `${title}. ${remedy}`];
+/** By status: several refusals may share one. */
+function describeRefusals(codes: readonly ErrorCode[]): Record<string, string> {
+  const told: Record<string, string> = {};
+  for (const code of codes) {
+    const { status, title, remedy }: { status?: number; title: string; remedy: string } = catalogue[code];
+    const before = told[String(status)];
+    told[String(status)] = `${before === undefined ? "" : `${before} `}${title}. ${remedy}`;
+  }
+  return told;
 }
 
 /** The header of every change. */

@@ -1,6 +1,7 @@
 // The things of the API as schemas: what each answer holds. Routes are checked against them by the compiler and by tests.
 import { Type, type TObject, type TProperties, type TSchema } from "typebox";
-import { ATTEMPT_OUTCOMES, DEATHS, EVENT_STATUSES, JOB_STATES } from "../storage/states.ts";
+import { EFFECT_KINDS, EFFECT_STATES } from "../storage/effects.ts";
+import { ATTEMPT_OUTCOMES, DEATHS, EVENT_STATUSES, JOB_KINDS, JOB_STATES } from "../storage/states.ts";
 
 /** A time: a Date in code, ISO 8601 in JSON. */
 export const Time = Type.Unsafe<Date | string>({ type: "string", format: "date-time" });
@@ -64,6 +65,22 @@ export const Attempt = thing("Attempt", {
   trace_id: OrNull(Type.String()),
 });
 
+/** What was done to something, by whom and why. */
+export const Act = thing("Act", {
+  at: Time,
+  actor: Type.String(),
+  action: Type.String(),
+  reason: OrNull(Type.String()),
+});
+
+/** An effect in a few words, where it is told beside something else. */
+export const BriefEffect = thing("BriefEffect", {
+  id: Type.String(),
+  kind: OneOf(EFFECT_KINDS),
+  state: OneOf(EFFECT_STATES),
+  target: Type.String(),
+});
+
 const Outcome = thing("Outcome", {
   status: OneOf(EVENT_STATUSES),
   error_message: OrNull(Type.String()),
@@ -117,6 +134,7 @@ export const EventDetail = thing("EventDetail", {
       tries: Many(Attempt),
     }),
   ),
+  effects: Many(BriefEffect),
   body_state: OneOf(
     ["kept", "pruned", "erased"],
     "pruned is what retention did, erased what an operator did.",
@@ -135,7 +153,10 @@ const jobFacts = {
   id: Type.Integer(),
   handler: Type.String(),
   queue: Type.String(),
-  kind: OneOf(["handler", "task"], "handler for jobs about an event, task for the others."),
+  kind: OneOf(
+    JOB_KINDS,
+    "handler for jobs about an event, effect for acts on the outside world, task for the others.",
+  ),
   event: OrNull(text("Our id of the event.")),
   event_id: OrNull(text("The sender's id of the event.")),
   type: OrNull(Type.String()),
@@ -185,9 +206,8 @@ export const JobDetail = thing("JobDetail", {
   body_erased_at: OrNull(Time),
   outcome: OrNull(Outcome),
   tries: Many(Attempt),
-  acts: Many(
-    thing("Act", { at: Time, actor: Type.String(), action: Type.String(), reason: OrNull(Type.String()) }),
-  ),
+  acts: Many(Act),
+  effects: Many(BriefEffect),
 });
 
 export const DeadGroup = thing("DeadGroup", {

@@ -1,7 +1,7 @@
 // Reading dead letters: lists with filters and a cursor, and groups by error class.
 import { REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
 import type { Queryable } from "./postgres.ts";
-import type { Death } from "./states.ts";
+import type { Death, JobKind } from "./states.ts";
 
 /** A business id found in an event. */
 export interface Ref {
@@ -14,8 +14,7 @@ export interface DeadLetter {
   readonly id: number;
   readonly handler: string;
   readonly queue: string;
-  /** `handler` for jobs about an event, `task` for the others. */
-  readonly kind: "handler" | "task";
+  readonly kind: JobKind;
   /** Our id of the event; null for tasks. */
   readonly event: string | null;
   /** The sender's id of the event. */

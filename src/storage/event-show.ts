@@ -1,5 +1,6 @@
 // One event with everything that is known of it: body, refs, outcome, jobs and their attempts.
 import { findEvent, type ListedEvent } from "./event-list.ts";
+import { briefEffects, type BriefEffect } from "./effect-state.ts";
 import type { EventStatus, JobState } from "./states.ts";
 import type { ShownAttempt } from "./job-show.ts";
 import type { Queryable } from "./postgres.ts";
@@ -37,6 +38,8 @@ export interface StoredEvent extends Omit<ListedEvent, "jobs"> {
   readonly body_bytes: number;
   readonly outcome: ShownOutcome | null;
   readonly jobs: readonly JobOfEvent[];
+  /** What it led to in the outside world. */
+  readonly effects: readonly BriefEffect[];
 }
 
 const REST = `
@@ -59,9 +62,10 @@ select e.request_id, e.traceparent, e.secret_fingerprint, encode(e.body_sha256, 
       ), '[]'::json)) order by j.id)
     from ukemi.jobs j
     where j.event = e.id
-  ), '[]') as jobs
+  ), '[]') as jobs,
+  ${briefEffects("e.event = $1::uuid")} as effects
 from ukemi.events e
-where e.id = $1`;
+where e.id = $1::uuid`;
 
 /** Finds one event by our id or by the sender's; with tenants, only among theirs. */
 export async function showEvent(

@@ -6,7 +6,7 @@ import type { Queryable } from "./postgres.ts";
 export interface ListedHandler {
   readonly name: string;
   /** `handler` where it wants events, `task` where it is asked for by name. */
-  readonly kind: "handler" | "task";
+  readonly kind: "handler" | "task" | "effect";
   readonly source: string | null;
   readonly pattern: string | null;
   /** Null for tasks: each says for itself. */
@@ -52,7 +52,11 @@ names as (
 )
 select
   n.name,
-  case when s.name is not null or t.kind = 'handler' then 'handler' else 'task' end as kind,
+  case
+    when s.name is not null or t.kind = 'handler' then 'handler'
+    when n.name in ('effect.email', 'effect.http', 'effect.usage') then 'effect'
+    else 'task'
+  end as kind,
   s.source, s.pattern, s.queue, coalesce(s.active, true) as active,
   coalesce(o.workers, 0) as workers,
   coalesce(t.unfinished, 0) as unfinished,

@@ -2,7 +2,7 @@
 import { timeOf, type Page } from "./conditions.ts";
 import { isUuid } from "./ids.ts";
 import type { Queryable } from "./postgres.ts";
-import type { JobState } from "./states.ts";
+import type { JobKind, JobState } from "./states.ts";
 import { sift, type Sieve, type SiftOptions } from "./sift.ts";
 
 /** Which jobs to list, newest first. */
@@ -29,8 +29,7 @@ export interface ListedJob {
   readonly id: number;
   readonly handler: string;
   readonly queue: string;
-  /** `handler` for jobs about an event, `task` for the others. */
-  readonly kind: "handler" | "task";
+  readonly kind: JobKind;
   readonly state: JobState;
   readonly event: string | null;
   readonly event_id: string | null;

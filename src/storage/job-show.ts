@@ -1,5 +1,6 @@
 // Reading one job with all that was tried and done, so that the cause can be found.
 import { ERASED_AT } from "./dead-filter.ts";
+import { briefEffects, type BriefEffect } from "./effect-state.ts";
 import { FACTS, type DeadLetter, type Times } from "./dead-letters.ts";
 import type { Queryable } from "./postgres.ts";
 import type { AttemptOutcome, EventStatus, JobState } from "./states.ts";
@@ -57,6 +58,8 @@ export interface ShownJob extends Omit<DeadLetter, "died_at"> {
   readonly tries: readonly ShownAttempt[];
   /** The latest acts, oldest first. */
   readonly acts: readonly ShownAct[];
+  /** The effects that it decided, or the one that it carries out. */
+  readonly effects: readonly BriefEffect[];
 }
 
 const SHOW = `
@@ -93,7 +96,8 @@ select ${FACTS}, j.state, j.key, j.priority, j.max_attempts, to_json(j.run_at) a
       order by l.id desc
       limit 50
     ) as t
-  ), '[]') as acts
+  ), '[]') as acts,
+  ${briefEffects("e.cause = j.id or e.job = j.id")} as effects
 from ukemi.jobs j
 left join ukemi.events e on e.id = j.event
 where j.id = $1::bigint and ($2::text[] is null or j.tenant = any($2::text[]))`;

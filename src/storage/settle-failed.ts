@@ -14,7 +14,13 @@ export interface KeptError {
 /** What follows from a failed try. */
 export type Failure =
   | { readonly next: "retry"; readonly delayMs: number; readonly error: KeptError }
-  | { readonly next: "wait"; readonly withinMs: number; readonly error: KeptError }
+  | {
+      readonly next: "wait";
+      readonly withinMs: number;
+      /** How long until it looks again. @default as long as it has waited so far, from one second to a minute */
+      readonly delayMs?: number;
+      readonly error: KeptError;
+    }
   | { readonly next: "die"; readonly death: Death; readonly error: KeptError };
 
 const FAILED = `
@@ -31,7 +37,10 @@ with verdict as (
     case
       when $3 = 'retry' then m.at + $5 * interval '1 ms'
       else least(
-        m.at + greatest(interval '1 s', least(interval '60 s', m.at - coalesce(j.not_yet_since, m.at))),
+        m.at + coalesce(
+          $13::float8 * interval '1 ms',
+          greatest(interval '1 s', least(interval '60 s', m.at - coalesce(j.not_yet_since, m.at)))
+        ),
         coalesce(j.not_yet_since, m.at) + $6 * interval '1 ms'
       )
     end as next_at
@@ -100,6 +109,7 @@ export async function settleFailed(
     attempt.durationMs,
     attempt.worker,
     attempt.traceId,
+    failure.next === "wait" ? (failure.delayMs ?? null) : null,
   ]);
   if (!rows[0]) throw new LeaseLost();
   return rows[0].death;

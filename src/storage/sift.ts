@@ -9,6 +9,8 @@ const ROWS_MOST = 100_000;
 /** Which rows of a table whose ids rise with time. `?` in a clause stands for its value; what is undefined is left out. */
 export interface Sieve {
   readonly table: string;
+  /** @default bigint */
+  readonly idType?: "bigint" | "uuid";
   /** When a row was made. */
   readonly time: string;
   /** Clauses that an index serves. */
@@ -39,7 +41,7 @@ export async function sift<R extends { readonly id: string }>(
   const window = Math.max(rowsMost, limit + 1);
   const found = createConditions();
   for (const [clause, value] of sieve.found) found.add(clause, value);
-  found.add("id < ?::bigint", before);
+  found.add(`id < ?::${sieve.idType ?? "bigint"}`, before);
   const told = createConditions(found.values);
   for (const [clause, value] of sieve.told) told.add(clause, value);
   told.add(`${sieve.time} >= ?`, sieve.since);

@@ -4,6 +4,10 @@ export const JOB_STATES = ["scheduled", "ready", "waiting", "running", "done", "
 /** Where a job is on its way. */
 export type JobState = (typeof JOB_STATES)[number];
 
+export const JOB_KINDS = ["handler", "task", "effect"] as const;
+/** What a job is for: an event, the execution of an effect, or anything else. */
+export type JobKind = (typeof JOB_KINDS)[number];
+
 export const DEATHS = ["exhausted", "terminal", "crashed", "overdue"] as const;
 /** How a job died. */
 export type Death = (typeof DEATHS)[number];

@@ -1,4 +1,5 @@
 // What a handler is given.
+import type { Effects } from "../effects/effects.ts";
 import { UkemiError } from "../errors.ts";
 import type { EventOf, UnknownEvent } from "../sources/source.ts";
 import type { Job } from "../storage/claim.ts";
@@ -57,6 +58,8 @@ interface HandlerContext<Tx> {
   /** The handler's transaction: what is written here is committed together with the job's completion, or not at all. */
   readonly tx: Tx;
   readonly audit: Audit;
+  /** Acts on the outside world: written down in the handler's commit, carried out afterwards, each once. */
+  readonly effects: Effects;
   readonly job: JobFacts;
   /** Aborted when the time limit is over, the lease is lost or the worker has to stop. */
   readonly signal: AbortSignal;

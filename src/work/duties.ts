@@ -1,6 +1,7 @@
 // The regular duties of a worker: keep its leases alive, make ready what is due, take over from those that are gone.
 import { sleep, steadyMs } from "../clock.ts";
 import { moveDue, promoteStranded, rehomeJobs, type Home } from "../storage/due.ts";
+import { holdStranded } from "../storage/effects-stranded.ts";
 import { describeFault } from "../storage/faults.ts";
 import { transaction, type Pool, type Queryable } from "../storage/postgres.ts";
 import type { Presence } from "../storage/presence.ts";
@@ -94,14 +95,14 @@ async function rescue({ duties, onRescue, onReady, wakeAlone }: DutyOptions): Pr
   return RESCUE_MS;
 }
 
-/** Jobs whose key nobody holds, or whose handler has moved to another queue. The longer it takes, the rarer it is done. */
+/** Jobs whose key nobody holds, or whose handler has moved to another queue; effects whose job has died under a call. The longer it takes, the rarer it is done. */
 async function findStranded({ duties, worker, homes, onReady }: DutyOptions): Promise<number> {
   const startedAt = steadyMs();
-  const queues = await transaction(duties, async (client) =>
-    (await holdsLock(client, "ukemi.stranded"))
-      ? [...(await rehomeJobs(client, worker, homes)), ...(await promoteStranded(client))]
-      : [],
-  );
+  const queues = await transaction(duties, async (client) => {
+    if (!(await holdsLock(client, "ukemi.stranded"))) return [];
+    await holdStranded(client);
+    return [...(await rehomeJobs(client, worker, homes)), ...(await promoteStranded(client))];
+  });
   if (queues.length > 0) onReady(queues);
   return Math.max(STRANDED_MS, 20 * (steadyMs() - startedAt));
 }

@@ -1,6 +1,7 @@
 // One try at a job, from its claim to its settlement: run the handler → commit it with its completion, or say why not.
 import { crashPoint } from "../crash-point.ts";
 import { steadyMs } from "../clock.ts";
+import type { Kinds } from "../effects/effects.ts";
 import type { UkemiError } from "../errors.ts";
 import { markAndBound, type TransactionLimits } from "../storage/begin.ts";
 import type { Job } from "../storage/claim.ts";
@@ -20,6 +21,8 @@ import type { Returns } from "./returns.ts";
 import { prepareRun, runAgain, runHandler, type HandlerRun } from "./run-handler.ts";
 import type { SharedCommits } from "./shared-commits.ts";
 import { Stopped, type RunningJob } from "./running.ts";
+import type { EffectNews, EffectRun } from "./effect-run.ts";
+import { tryEffect } from "./try-effect.ts";
 
 /** How a try ended. `returned` burns no attempt; `lost` means that the job is somebody else's now. */
 export type TryOutcome = "done" | "retry" | "not_yet" | "dead" | "returned" | "lost";
@@ -33,14 +36,21 @@ export interface Report {
   readonly traceId: string;
   readonly death?: Death;
   readonly error?: KeptError;
+  /** The effect that the job carries out. */
+  readonly effect?: string;
 }
 
 export interface ExecuteOptions {
   readonly worker: string;
   /** Connections for handlers' transactions. */
   readonly handlerPool: Pool;
+  /** Connections for what is written about effects; undefined where this process carries out none. */
+  readonly effectPool: Pool | undefined;
+  readonly onEffectNews: (news: EffectNews) => void;
   /** Connections for what the engine itself writes. */
   readonly duties: Queryable;
+  /** The effects that handlers can intend. */
+  readonly kinds: Kinds;
   readonly completions: Completions;
   readonly sharedCommits: SharedCommits;
   readonly returns: Returns;
@@ -59,24 +69,49 @@ const INFRASTRUCTURE_PAUSE_MS = 1000;
 /** How long a job waits whose body this process has no key for. */
 const SEALED_PAUSE_MS = 10_000;
 
-type End = Pick<Report, "outcome" | "death" | "error">;
+type End = Pick<Report, "outcome" | "death" | "error" | "effect">;
 
 /** Runs the handler and settles the job. Never rejects: what cannot be settled is given back, or lapses. */
 export async function execute(
-  { job, stop }: RunningJob,
+  running: RunningJob,
   handler: Handler,
   options: ExecuteOptions,
 ): Promise<Report> {
+  const { job, stop } = running;
   const startedAt = steadyMs();
-  const run = prepareRun(job, handler, handler.timeLimitMs ?? options.timeLimitMs, stop);
+  const limitMs = handler.timeLimitMs ?? options.timeLimitMs;
+  const run = prepareRun(job, handler, { kinds: options.kinds, limitMs, stop });
   const { worker } = options;
   const { traceId } = run.trace;
   const tried = (): Try => ({ durationMs: steadyMs() - startedAt, worker, traceId });
   crashPoint("work.claimed");
+  const { target } = handler;
+  if (target.kind === "effect") {
+    const pool = options.effectPool!;
+    const end = await carryOut(
+      { ...options, running, performer: target.performer, pool, tried, onNews: options.onEffectNews },
+      options,
+    );
+    return { job, ...end, durationMs: steadyMs() - startedAt, worker, traceId };
+  }
   const end = job.event?.unreadable
     ? await failUnread(run, options, { unreadable: job.event.unreadable, attempt: tried() })
     : await wayOf(handler)(run, options, tried);
   return { job, ...end, durationMs: steadyMs() - startedAt, worker, traceId };
+}
+
+/** Until a call is begun the database may fail, as it may for any job; from then on the ledger knows what to do. */
+async function carryOut(run: EffectRun, options: ExecuteOptions): Promise<End> {
+  try {
+    return await tryEffect(run);
+  } catch (error) {
+    const kept = keepError(error);
+    if (error instanceof LeaseLost) return { outcome: "lost", error: kept };
+    return returnJob(options, run.running.job, {
+      reason: `the database failed: ${kept.message}`,
+      error: kept,
+    });
+  }
 }
 
 type Way = (run: HandlerRun, options: ExecuteOptions, tried: () => Try) => Promise<End>;
@@ -105,7 +140,8 @@ async function tryInShared(run: HandlerRun, options: ExecuteOptions, tried: () =
 async function tryInOurs(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
   const transaction = createHandlerTransaction(options.handlerPool, limitsOf(run, options));
   try {
-    await runHandler(run, transaction.tx, transaction.abandon);
+    const { tx } = transaction;
+    await runHandler(run, { tx, sql: tx }, transaction.abandon);
     await complete(run, transaction, options, tried);
     return { outcome: "done" };
   } catch (error) {
@@ -146,7 +182,7 @@ async function tryInOwners(run: HandlerRun, options: ExecuteOptions, tried: () =
         try {
           await runSql(markAndBound(limitsOf(run, options)), []);
           lost = false;
-          await runHandler(run, tx, () => {});
+          await runHandler(run, { tx, sql: client }, () => {});
           await settleDone(runSql, job, { trail, attempt: tried(), within: markFor(job) });
         } catch (error) {
           // one that was idle for too long was ended by the server for the handler's own doing

@@ -18,6 +18,7 @@ export interface FloorOptions extends Omit<WorkerOptions, "url" | "directUrl"> {
   readonly worker: string;
   readonly duties: Pool;
   readonly handlerPool: Pool;
+  readonly effectPool: Pool | undefined;
   /** Fires when nothing more may start. */
   readonly over: AbortSignal;
   /** A slot of the queue has become free. */

@@ -1,5 +1,7 @@
 // Handlers: what the application wants done, for which events or under which name, and how.
+import type { Performer } from "../effects/performer.ts";
 import { UkemiError } from "../errors.ts";
+import { handlerOf, queueOf } from "../storage/effects.ts";
 import type { HandlerTransaction } from "../storage/handler-statements.ts";
 import { readPolicy, type Policy, type Retry } from "./policy.ts";
 import type { TransactionOwner } from "./transaction-owner.ts";
@@ -53,7 +55,8 @@ export interface EventHandlerOptions<Tx = HandlerTransaction> extends HandlerOpt
 /** What a handler is for. */
 export type HandlerTarget =
   | { readonly kind: "handler"; readonly source: string; readonly pattern: string }
-  | { readonly kind: "task" };
+  | { readonly kind: "task" }
+  | { readonly kind: "effect"; readonly performer: Performer };
 
 /** A handler made ready. */
 export interface Handler {
@@ -130,6 +133,23 @@ export function readHandler(
     sharedCommit,
     transaction: options.transaction,
     run,
+  };
+}
+
+/** The handler behind which effects of a kind are carried out. */
+export function effectHandler(performer: Performer): Handler {
+  return {
+    name: handlerOf(performer.kind),
+    target: { kind: "effect", performer },
+    queue: queueOf(performer.kind),
+    priority: 0,
+    policy: { name: "effect", ...performer.retry },
+    timeLimitMs: undefined,
+    keyBy: null,
+    ordered: false,
+    sharedCommit: false,
+    transaction: undefined,
+    run: () => {},
   };
 }
 

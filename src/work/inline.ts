@@ -1,5 +1,6 @@
 // Inline handlers: event, handler and completion are one transaction, and the sender is answered after its commit.
 import { steadyMs } from "../clock.ts";
+import type { Kinds } from "../effects/effects.ts";
 import { UkemiError } from "../errors.ts";
 import type { Job } from "../storage/claim.ts";
 import {
@@ -30,6 +31,8 @@ export interface InlineOptions {
   /** What seals bodies. */
   readonly openKeyring: () => Promise<Keyring>;
   readonly handlers: ReadonlyMap<string, Handler>;
+  /** The effects that handlers can intend. */
+  readonly kinds: Kinds;
   /** How long a handler may take where it does not say otherwise: somebody waits for the answer. */
   readonly timeLimitMs: number;
   readonly onReport: (report: Report) => void;
@@ -139,7 +142,8 @@ async function attempt(visit: Visit): Promise<StoredEvent> {
     }
     for (const job of stored.claimed) {
       const run = runOf(visit, job);
-      await runHandler(run, transaction.tx, transaction.abandon).catch((error: unknown) => {
+      const { tx } = transaction;
+      await runHandler(run, { tx, sql: tx }, transaction.abandon).catch((error: unknown) => {
         if (transaction.lostToInfrastructure()) throw error;
         throw new HandlerFailed(run, error);
       });
@@ -194,9 +198,10 @@ async function storeDead(visit: Visit, failed: HandlerRun, thrown: Terminal): Pr
   }
 }
 
-function runOf({ handlers, timeLimitMs }: Visit, job: Job): HandlerRun {
+function runOf({ handlers, kinds, timeLimitMs }: Visit, job: Job): HandlerRun {
   const handler = handlers.get(job.handler)!;
-  return prepareRun(job, handler, handler.timeLimitMs ?? timeLimitMs, createStopSwitch());
+  const limitMs = handler.timeLimitMs ?? timeLimitMs;
+  return prepareRun(job, handler, { kinds, limitMs, stop: createStopSwitch() });
 }
 
 function triedOf({ startedAt, offer }: Visit, { trace }: HandlerRun): Try {

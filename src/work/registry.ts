@@ -1,8 +1,16 @@
 // The handlers of an application, by name, and the claims that they make on events.
+import type { Performer } from "../effects/performer.ts";
 import { UkemiError } from "../errors.ts";
 import { registerSubscription } from "../storage/subscriptions.ts";
 import type { Queryable } from "../storage/postgres.ts";
-import { INLINE, matches, readHandler, type EventHandlerOptions, type Handler } from "./handler.ts";
+import {
+  effectHandler,
+  INLINE,
+  matches,
+  readHandler,
+  type EventHandlerOptions,
+  type Handler,
+} from "./handler.ts";
 
 export interface Registry {
   readonly handlers: ReadonlyMap<string, Handler>;
@@ -13,6 +21,8 @@ export interface Registry {
     options?: EventHandlerOptions<unknown>,
   ): void;
   addTask(name: string, run: Handler["run"], options?: EventHandlerOptions<unknown>): void;
+  /** From here on this process carries out effects of the performer's kind. */
+  addPerformer(performer: Performer): void;
   /** The task of this name, or an error that names those there are. */
   task(name: string): Handler;
   /** The handlers that want this event answered only after they ran. */
@@ -51,6 +61,7 @@ export function createRegistry(): Registry {
       add(readHandler(target, options.name ?? `${source}/${pattern}`, run, options));
     },
     addTask: (name, run, options) => add(readHandler({ kind: "task" }, name, run, options)),
+    addPerformer: (performer) => add(effectHandler(performer)),
     task(name) {
       const handler = handlers.get(name);
       if (handler?.target.kind === "task") return handler;

@@ -3,6 +3,7 @@ import type { Alert } from "../observe/alerts.ts";
 import { logTry, type Logger } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Rescued } from "../storage/rescue.ts";
+import type { EffectNews } from "./effect-run.ts";
 import type { Report } from "./execute.ts";
 
 export interface ReportOptions {
@@ -14,6 +15,7 @@ export interface ReportOptions {
 export interface Reports {
   onReport(report: Report): void;
   onRescue(rescued: Rescued): void;
+  onEffectNews(news: EffectNews): void;
 }
 
 export function createReports({ logger, metrics, alert }: ReportOptions): Reports {
@@ -38,6 +40,20 @@ export function createReports({ logger, metrics, alert }: ReportOptions): Report
         told.add(message);
         alert({ kind: "body_sealed", ...facts });
       }
+    },
+    onEffectNews(news) {
+      if (news.is === "held") {
+        const { id, kind, tenant } = news.effect;
+        const { message } = news.fault;
+        return alert({ kind: "effect_held", effect: id, effectKind: kind, tenant, message });
+      }
+      const { destination, reason } = news;
+      if (news.is === "closed") return logger.info({ destination }, "the destination takes effects again");
+      alert({
+        kind: news.is === "paused" ? "destination_paused" : "destination_closed",
+        destination,
+        message: reason,
+      });
     },
     onRescue({ id, handler, queue, event_id, tenant, worker, recoveries, death }) {
       metrics.rescued({ queue, handler, death });

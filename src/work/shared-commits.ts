@@ -120,7 +120,7 @@ async function takePart(
   const { job, trail } = run;
   const part = transaction.next();
   try {
-    await runHandler(run, part.tx, transaction.abandon);
+    await runHandler(run, { tx: part.tx, sql: part.tx }, transaction.abandon);
     crashPoint("work.before_settle");
     const attempt = tried();
     // whether its event is a success depends on other jobs, which must wait for this one from here on

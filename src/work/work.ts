@@ -1,4 +1,5 @@
 // The working half of a Ukemi: a worker for the handlers of this process, and the way to ask for work.
+import type { Kinds } from "../effects/effects.ts";
 import { UkemiError } from "../errors.ts";
 import type { Alert } from "../observe/alerts.ts";
 import type { Logger } from "../observe/log.ts";
@@ -24,6 +25,8 @@ export interface WorkOptions {
   readonly settings: Settings;
   readonly queues: Readonly<Record<string, { readonly concurrency?: number }>>;
   readonly registry: Registry;
+  /** The effects that handlers can intend. */
+  readonly kinds: Kinds;
   readonly keeper: StoreKeeper;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -88,6 +91,7 @@ export function createWork(options: WorkOptions): Work {
 
   const inline = createInlineStore({
     handlers: registry.handlers,
+    kinds: options.kinds,
     timeLimitMs: Math.min(settings.timeLimitMs, settings.commitDeadlineMs),
     onReport: reports.onReport,
     onStored: stored,
@@ -107,12 +111,15 @@ export function createWork(options: WorkOptions): Work {
   }
 
   async function start(): Promise<void> {
-    if (registry.handlers.size === 0) {
+    const { email, http, usage, areConfigured } = options.kinds;
+    if (registry.handlers.size === 0 && !areConfigured) {
       throw new UkemiError(
         "invalid_option",
         "There are no handlers: add them with ukemi.on() or ukemi.task() before work().",
       );
     }
+    await email?.ready();
+    for (const performer of [email, http, usage]) if (performer) registry.addPerformer(performer);
     registry.close();
     await register();
     const { url, sessionUrl, pooled, keyring } = await keeper.open();
@@ -123,10 +130,11 @@ export function createWork(options: WorkOptions): Work {
       directUrl: sessionUrl,
       pooled,
       handlers: registry.handlers,
+      kinds: options.kinds,
       keyring,
       concurrency,
       // a job without a connection would wait for one, and be given back
-      handlerConnectionsMax: settings.handlerConnectionsMax ?? sumOf(concurrency.values()),
+      handlerConnectionsMax: settings.handlerConnectionsMax ?? handlersAtOnce(options, concurrency),
       ...reports,
       onReady,
       tell: (level, message, fields) => logger[level](fields ?? {}, message),
@@ -147,6 +155,8 @@ export function createWork(options: WorkOptions): Work {
       await stopWorker();
       await notifier.stop();
       await inline.close();
+      const { email, http, usage } = options.kinds;
+      await Promise.all([email?.close(), http.close(), usage?.close()]);
     },
     async enqueue(tx, name, payload, enqueueOptions) {
       const task = readTask(registry.task(name), payload, enqueueOptions);
@@ -167,8 +177,9 @@ export function createWork(options: WorkOptions): Work {
 /** Every queue that a handler names, with its limit. */
 function concurrencyOf({ settings, queues, registry }: WorkOptions): Map<string, number> {
   const limits = new Map<string, number>();
-  for (const { queue } of registry.handlers.values()) {
-    limits.set(queue, queues[queue]?.concurrency ?? settings.concurrency);
+  for (const { queue, target } of registry.handlers.values()) {
+    const own = target.kind === "effect" ? target.performer.concurrency : settings.concurrency;
+    limits.set(queue, queues[queue]?.concurrency ?? own);
   }
   for (const [queue, { concurrency }] of Object.entries(queues)) {
     if (!limits.has(queue))
@@ -184,6 +195,14 @@ function concurrencyOf({ settings, queues, registry }: WorkOptions): Map<string,
     }
   }
   return limits;
+}
+
+/** How many handlers may run at once that can use a transaction. */
+function handlersAtOnce({ registry }: WorkOptions, concurrency: ReadonlyMap<string, number>): number {
+  const queues = new Set(
+    [...registry.handlers.values()].flatMap(({ target, queue }) => (target.kind === "effect" ? [] : queue)),
+  );
+  return Math.max(1, sumOf([...queues].map((queue) => concurrency.get(queue)!)));
 }
 
 function sumOf(numbers: Iterable<number>): number {

@@ -1,11 +1,13 @@
 // A worker: registers, claims jobs while it has free slots, runs them, and keeps its leases alive until it is stopped.
 import { inTime } from "../clock.ts";
+import type { Kinds } from "../effects/effects.ts";
 import { describeFault } from "../storage/faults.ts";
 import type { Keyring } from "../storage/keyring.ts";
 import { closePool, openPool, type Pool } from "../storage/postgres.ts";
 import { endWorker } from "../storage/workers.ts";
 import type { Rescued } from "../storage/rescue.ts";
 import { runDuties } from "./duties.ts";
+import type { EffectNews } from "./effect-run.ts";
 import type { Report } from "./execute.ts";
 import type { Handler } from "./handler.ts";
 import { registerAnew, type Registered } from "./registration.ts";
@@ -22,6 +24,8 @@ export type Tell = (
 interface Pools {
   readonly duties: Pool;
   readonly handlerPool: Pool;
+  /** For what is written about effects; undefined where there is nobody to carry them out. */
+  readonly effectPool: Pool | undefined;
 }
 
 export interface WorkerOptions {
@@ -32,6 +36,8 @@ export interface WorkerOptions {
   /** True where the first leads through a transaction pooler. */
   readonly pooled: boolean;
   readonly handlers: ReadonlyMap<string, Handler>;
+  /** The effects that handlers can intend. */
+  readonly kinds: Kinds;
   /** What opens sealed bodies. */
   readonly keyring: Keyring;
   /** How many jobs of each queue may run at once in this process. */
@@ -43,6 +49,7 @@ export interface WorkerOptions {
   readonly drainTimeoutMs: number;
   readonly onReport: (report: Report) => void;
   readonly onRescue: (rescued: Rescued) => void;
+  readonly onEffectNews: (news: EffectNews) => void;
   /** Work for others, too, has become ready. */
   readonly onReady: (queues: readonly string[]) => void;
   readonly tell: Tell;
@@ -63,6 +70,7 @@ export interface Worker {
 }
 
 const DUTY_CONNECTIONS = 4;
+const EFFECT_CONNECTIONS = 10;
 const DUTY_TIMEOUT_MS = 15_000;
 const STOP_GRACE_MS = 2000;
 
@@ -145,7 +153,7 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       options.tell("error", "the worker failed", { error: describeFault(error) });
     } finally {
-      await Promise.all([closePool(pools.duties), closePool(pools.handlerPool)]);
+      await closePools(pools);
     }
   }
 
@@ -166,18 +174,31 @@ export function createWorker(options: WorkerOptions): Worker {
         queryTimeoutMs: 0,
         pipeline: true,
       });
+      const carriesOut = [...options.handlers.values()].some(({ target }) => target.kind === "effect");
+      const effectPool = carriesOut
+        ? openPool(options.url, {
+            max: EFFECT_CONNECTIONS,
+            name: "ukemi effects",
+            queryTimeoutMs: DUTY_TIMEOUT_MS,
+          })
+        : undefined;
+      const pools = { duties, handlerPool, effectPool };
       let first: Registered | undefined;
       try {
         first = await registerAnew({ ...registration, duties }, undefined);
       } finally {
-        if (!first) await Promise.all([closePool(duties), closePool(handlerPool)]);
+        if (!first) await closePools(pools);
       }
       if (!first) return;
-      life = liveOut(first, { duties, handlerPool });
+      life = liveOut(first, pools);
     },
     async stop() {
       stopping.abort();
       await life;
     },
   };
+}
+
+async function closePools({ duties, handlerPool, effectPool }: Pools): Promise<void> {
+  await Promise.all([closePool(duties), closePool(handlerPool), effectPool && closePool(effectPool)]);
 }

@@ -76,7 +76,7 @@ describe.each([
   test.skipIf(missing)("completes commands and their parts", async () => {
     const ask = await start();
     expect(new Set(await ask([""]))).toEqual(new Set([...COMMANDS, "help"]));
-    expect(new Set(await ask(["de"]))).toEqual(new Set(["dev", "dead"]));
+    expect(new Set(await ask(["de"]))).toEqual(new Set(["dev", "dead", "destinations"]));
     const parts = createProgram().commands.find((command) => command.name() === "dead")!.commands;
     expect(new Set(await ask(["dead", ""]))).toEqual(new Set(parts.map((part) => part.name())));
     expect(await ask(["help", "doc"])).toEqual(["doctor"]);

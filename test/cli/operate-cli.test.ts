@@ -192,7 +192,13 @@ test("shows what a replay would do, and does it only when told to", async () => 
   ]);
   const none = await ukemi(...args, "--reason", "mended", "--yes", "--json");
   expect(JSON.parse(none.stdout)).toEqual({
-    preview: { dry_run: true, count: 0, without_body: 0, groups: [] },
+    preview: {
+      dry_run: true,
+      count: 0,
+      without_body: 0,
+      groups: [],
+      effects: { would_run: { count: 0, items: [] }, done: { count: 0, items: [] } },
+    },
   });
   expect(none.code).toBe(0);
 });

@@ -11,6 +11,7 @@ const PAPERS = [
   "docs/guides/api.md",
   "docs/guides/bodies.md",
   "docs/guides/configuration.md",
+  "docs/guides/effects.md",
   "docs/guides/handlers.md",
   "docs/guides/operating.md",
 ];

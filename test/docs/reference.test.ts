@@ -54,6 +54,7 @@ test("every link of the papers leads to a file that is there", async () => {
     "docs/guides/api.md",
     "docs/guides/bodies.md",
     "docs/guides/configuration.md",
+    "docs/guides/effects.md",
     "docs/guides/databases.md",
     "docs/guides/frameworks.md",
     "docs/guides/handlers.md",

@@ -89,6 +89,42 @@ test("stores a bounce once, with its refs, and gives it to a handler; no address
   expect(JSON.stringify(server.lines())).not.toContain("example.com");
 });
 
+test.each([
+  ["a bounce that stays", "Permanent", "bounced", 1],
+  ["a bounce that may pass", "Transient", "delayed", 0],
+])(
+  "%s lands on the mail, and the suppression list of its tenant",
+  async (_, bounceType, feedback, listed) => {
+    const { server, pool, post } = await openMail();
+    await server.ukemi.work();
+    const effect = randomUUID();
+    await pool.query(
+      `insert into ukemi.effects (
+       id, kind, tenant, dedupe_key, state, target, intent, destination, on_uncertain, max_attempts, planned_at, ended_at
+     )
+     values ($1, 'email', 'acme', 'k', 'done', 'gone@example.com', '{}', 'ses', 'retry', 3, ukemi.now(), ukemi.now())`,
+      [effect],
+    );
+    const notice = sesBounce(effect);
+    const said = JSON.stringify(notice).replaceAll("Permanent", bounceType);
+    const message = signSns(signer, { MessageId: "m-9", Message: said });
+    await Promise.all([post(message), post(message)]);
+    await untilDrained(pool);
+    const { rows } = await pool.query("select feedback, state from ukemi.effects");
+    expect(rows).toEqual([{ feedback, state: "done" }]);
+    const { rows: suppressed } = await pool.query(
+      "select tenant, address, reason from ukemi.mail_suppressions",
+    );
+    expect(suppressed).toEqual(
+      Array.from({ length: listed }, () => ({
+        tenant: "acme",
+        address: "gone@example.com",
+        reason: "bounce",
+      })),
+    );
+  },
+);
+
 test("confirms a subscription after it is stored, and once more where AWS failed the first time", async () => {
   const { server, post, events, outage, asked } = await openMail();
   await post(signSns(signer)); // so that the certificate is there

@@ -9,6 +9,7 @@ import { ROUTES } from "../../src/server/routes/routes.ts";
 import { createDatabase } from "../support/database.ts";
 import { HANDLER, makeDead, register } from "../support/dead.ts";
 import { deliver } from "../support/deliver.ts";
+import { insertEffect } from "../support/ledger.ts";
 import { startTestServer } from "../support/in-process.ts";
 import { storeDirectly } from "../support/store.ts";
 import { until } from "../support/until.ts";
@@ -44,6 +45,13 @@ async function asksOf({ store, client, url, pool }: Awaited<ReturnType<typeof st
     `insert into ukemi.anomalies (hour, source, type, kind, received, expected_low, expected_high)
      values (date_trunc('hour', now()), 'stripe', 'charge.succeeded', 'silent', 0, 3, 9)`,
   );
+  const effects = {
+    held: await insertEffect(pool, { state: "held" }),
+    planned: await insertEffect(pool, { state: "planned" }),
+  };
+  await pool.query(
+    "insert into ukemi.mail_suppressions (address, reason) values ('adam@example.com', 'bounce')",
+  );
   const token = await client.createToken({ name: "x", scope: "admin", reason: "x" });
   const reason = "the document";
   const made = await createClient({ url, token: token.secret! }).createOperation({
@@ -75,6 +83,16 @@ async function asksOf({ store, client, url, pool }: Awaited<ReturnType<typeof st
       listOperationItems: { id: made.id },
       abortOperation: { id: made.id, reason },
       resumeOperation: { id: made.id, reason },
+      listEffects: {},
+      getEffect: { id: effects.held },
+      resolveEffect: { id: effects.held, as: "done", reason },
+      cancelEffect: { id: effects.planned, reason },
+      addSuppression: { address: "jane@example.com", reason },
+      listSuppressions: {},
+      removeSuppression: { address: "jane@example.com", reason },
+      listDestinations: {},
+      pauseDestination: { name: "smtp://mail.example.com", minutes: 1, reason },
+      resumeDestination: { name: "smtp://mail.example.com", reason },
       listQueues: {},
       pauseQueue: { name: "default", reason },
       resumeQueue: { name: "default", reason },
@@ -156,7 +174,8 @@ test("says which routes take a key, and what each refuses of its own", () => {
     ).toBe(takesKey);
     expect("422" in responses, route.id).toBe(takesKey);
     expect("413" in responses, route.id).toBe(route.method === "POST");
-    expect("409" in responses, route.id).toBe(route.id === "eraseBodies");
+    const conflicts = ["eraseBodies", "resolveEffect", "cancelEffect"];
+    expect("409" in responses, route.id).toBe(conflicts.includes(route.id));
   }
   expect(
     (paths["/erasures"]!.post as { responses: Record<string, { description: string }> }).responses["409"]!

@@ -85,6 +85,7 @@ test("previews, replays and drops, with the reason in the audit", async () => {
     count: 2,
     without_body: 0,
     groups: [{ handler: HANDLER, error_class: "TypeError", count: 2, without_body: 0, workers: 0 }],
+    effects: { would_run: { count: 0, items: [] }, done: { count: 0, items: [] } },
   });
   expect(await readOutcomes(store.pool)).toMatchObject({ evt_1: "failed" });
   server.ukemi.on("stripe", "payment_intent.succeeded", () => {});

@@ -31,6 +31,7 @@ test("a paused queue is not worked on until it is resumed, and then at once", as
   await until(() => runs.includes("evt_2"), "the other queue goes on");
   expect(await queues.list()).toMatchObject([
     { name: "default", paused: true, reason: "the cause is mended", ready: 1, running: 0 },
+    { name: "effects.http", paused: false },
     { name: "other", paused: false, reason: null },
   ]);
   const startedAt = performance.now();
@@ -134,6 +135,7 @@ test("shows handlers that nobody offers while their jobs wait", async () => {
     }));
   expect(await shown()).toEqual([
     { name: "clean up", kind: "task", workers: 1, unfinished: 0, orphaned: false },
+    { name: "effect.http", kind: "effect", workers: 1, unfinished: 0, orphaned: false },
     { name: "forgotten task", kind: "task", workers: 0, unfinished: 1, orphaned: true },
     { name: "gone", kind: "handler", workers: 0, unfinished: 1, orphaned: true },
     { name: HANDLER, kind: "handler", workers: 1, unfinished: 0, orphaned: false },

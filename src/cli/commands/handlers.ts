@@ -37,7 +37,7 @@ export function handlersCommand(): Command {
 }
 
 function wantsOf({ kind, source, pattern }: Handler): string {
-  return kind === "task" ? "(task)" : `${source ?? "?"} ${pattern ?? "?"}`;
+  return kind !== "handler" ? `(${kind})` : `${source ?? "?"} ${pattern ?? "?"}`;
 }
 
 function noteOf({ orphaned, active, workers, queue }: Handler): string {

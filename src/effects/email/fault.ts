@@ -1,13 +1,11 @@
 // What went wrong with a mail, in words that may be kept: whoever wrote them, no address, no password.
 import { redact } from "../../redact.ts";
 import type { Fault } from "../attempt.ts";
+import { withoutWords } from "../hidden.ts";
 import { readSender } from "./mailbox.ts";
 import type { Mail } from "./transport.ts";
 
 const MESSAGE_MAX = 500;
-/** A word shorter than this says nothing about anybody. */
-const SHORT = 2;
-
 /** Anything with an @ in it: servers also repeat `taro@localhost` and `"taro y"@example.jp`. */
 const AROUND_AT = /(?:"[^"]{0,64}"|[^\s<>"'(),;:[\]]{0,64})@[^\s<>"'(),;:]{1,255}/g;
 const IPV6 = /(?<![\w:])(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}(?![\w:])/gi;
@@ -21,13 +19,7 @@ export function faultOf(fault: Fault, hidden: readonly string[]): Fault {
 export function keepable(text: string, hidden: readonly string[]): string {
   let clean = text.slice(0, 4 * MESSAGE_MAX).replaceAll(/\s+/g, " ");
   clean = clean.replaceAll(AROUND_AT, "[address]").replaceAll(IPV6, "[address]");
-  const longestFirst = hidden.toSorted((left, right) => right.length - left.length);
-  for (const word of longestFirst) {
-    if (word.length < SHORT) continue;
-    const alone = new RegExp(`(?<![\\p{L}\\p{N}])${escaped(word)}(?![\\p{L}\\p{N}])`, "giu");
-    clean = clean.replaceAll(alone, "[hidden]");
-  }
-  return redact(clean).slice(0, MESSAGE_MAX);
+  return redact(withoutWords(clean, hidden)).slice(0, MESSAGE_MAX);
 }
 
 /** The words of a mail by which a person could be known. */
@@ -35,8 +27,4 @@ export function wordsOf({ to, replyTo, subject }: Mail): string[] {
   const mailboxes = [to, replyTo].flatMap((sender) => readSender(sender ?? "")?.mailbox ?? []);
   const names = mailboxes.map((mailbox) => mailbox.slice(0, mailbox.lastIndexOf("@")));
   return [...mailboxes, ...names, subject];
-}
-
-function escaped(word: string): string {
-  return word.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 }

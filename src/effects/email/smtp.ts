@@ -42,11 +42,12 @@ export function smtp({ url, connections = 5, requireTls, tls }: SmtpOptions): Ma
     let phase: Phase = "not handed over";
     try {
       const letter = await compose(mail);
-      const sent = await sessions.use(signal, (session) =>
-        session.send(letter, signal, () => {
+      const sent = await sessions.use(signal, async (session) => {
+        await limits.turn?.();
+        return session.send(letter, signal, () => {
           phase = "handed over";
-        }),
-      );
+        });
+      });
       return classifySent(sent, hidden);
     } catch (error) {
       return classifySmtp(error, phase, hidden);
@@ -55,5 +56,5 @@ export function smtp({ url, connections = 5, requireTls, tls }: SmtpOptions): Ma
     }
   }
 
-  return { name: "smtp", send, close: () => sessions.close() };
+  return { name: "smtp", takesTurn: true, send, close: () => sessions.close() };
 }

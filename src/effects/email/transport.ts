@@ -21,6 +21,8 @@ export interface Mail {
 /** Whoever carries mail. */
 export interface MailTransport {
   readonly name: string;
+  /** True where it asks for its turn when it is connected. @default false */
+  readonly takesTurn?: boolean;
   /** Tries once. Never rejects, and is over as soon as the limits say so. */
   send(mail: Mail, limits: CallLimits): Promise<AttemptResult>;
   /** Takes nothing more, lets what is on its way end, and lets go of every connection. */

@@ -5,6 +5,7 @@ import type { AttemptResult, CallLimits } from "../attempt.ts";
 import { classify } from "./classify.ts";
 import { readUrl } from "./destination.ts";
 import { exchange } from "./exchange.ts";
+import { hide, wordsOf } from "./hidden.ts";
 import { createGuard, type GuardOptions } from "./guard.ts";
 import type { HttpIntent } from "./intent.ts";
 import { classifySilence } from "./silence.ts";
@@ -64,7 +65,8 @@ export function createHttpCaller(options: HttpCallerOptions = {}): HttpCaller {
       return { is: "failed", fault: { class: "HTTP invalid URL", message } };
     }
     const ending = await exchange(intent.idempotent ? kept : fresh, request, { ...limits, answerBytesMax });
-    return ending.is === "answered" ? classify(ending.answer, intent) : classifySilence(ending);
+    const result = ending.is === "answered" ? classify(ending.answer, intent) : classifySilence(ending);
+    return hide(result, wordsOf(intent));
   }
 
   return {

@@ -29,7 +29,7 @@ test.each([
   ),
   ...[401, 403].map((status) => [status, "blocked"] as const),
   ...[408, 425, 429].map((status) => [status, "again"] as const),
-  ...[500, 502, 503, 504, 507, 520, 529, 599].map((status) => [status, "again"] as const),
+  ...[500, 503, 507, 520, 529, 599].map((status) => [status, "again"] as const),
   ...[501, 505, 600, 999].map((status) => [status, "failed"] as const),
 ])("%d is %s", (status, is) => {
   const result = meaning(status);
@@ -47,12 +47,17 @@ test("409 is tried again where the peer knows the key: the first request may sti
   });
 });
 
+test.each([502, 504])("%d of a gateway is uncertain, unless the peer knows the key", (status) => {
+  expect(meaning(status).is).toBe("uncertain");
+  expect(meaning(status, { idempotent: true }).is).toBe("again");
+});
+
 test("410 says that the destination is gone", () => {
   expect(meaning(410)).toMatchObject({ fault: { message: expect.stringMatching(/gone/) } });
 });
 
 describe("the pause that the peer asks for", () => {
-  test.each([408, 425, 429, 500, 502, 503, 504])("is read in seconds with %d", (status) => {
+  test.each([408, 425, 429, 500, 503])("is read in seconds with %d", (status) => {
     expect(meaning(status, { headers: { "retry-after": "120" } })).toMatchObject({ pauseMs: 120_000 });
   });
 

@@ -19,12 +19,18 @@ const PASSING = new Set([408, 425, 429]);
 /** Those of 500 to 599 that will not pass: it cannot do this, or not speak like this. */
 const LASTING = new Set([501, 505]);
 
+/** Said by a gateway that does not know what became of the request behind it. */
+const HEARSAY = new Set([502, 504]);
+
 /** Reads what an answer means. */
 export function classify(answer: Answer, asked: Asked): AttemptResult {
   const { status } = answer;
   if (status < 300) return classifySuccess(answer);
   if (status < 400) return { is: "failed", fault: faultOf(answer, whereTo(answer, asked)) };
   if (PASSING.has(status) || (status >= 500 && status < 600 && !LASTING.has(status))) {
+    if (HEARSAY.has(status) && !asked.idempotent) {
+      return { is: "uncertain", fault: faultOf(answer, "What is behind it may have heard the request.") };
+    }
     const pauseMs = readRetryAfter(header(answer, "retry-after"), { date: header(answer, "date") });
     return { is: "again", fault: faultOf(answer), ...(pauseMs === undefined ? {} : { pauseMs }) };
   }

@@ -8,7 +8,18 @@ import { DEATHS } from "../../storage/states.ts";
 import { requireTenant, type Caller } from "../caller.ts";
 import { PAGE, REASON, span, Text, timesOf } from "../fields.ts";
 import { route, type Route } from "../route.ts";
-import { DeadGroup, DeadLetter, JobDetail, listOf, Many, OneOf, OrNull, pageOf, thing } from "../things.ts";
+import {
+  BriefEffect,
+  DeadGroup,
+  DeadLetter,
+  JobDetail,
+  listOf,
+  Many,
+  OneOf,
+  OrNull,
+  pageOf,
+  thing,
+} from "../things.ts";
 import { readId, showJob } from "./jobs.ts";
 
 /** Which dead letters; every field narrows it. */
@@ -52,11 +63,25 @@ export const PreviewGroup = thing("PreviewGroup", {
   workers: Type.Integer({ description: "How many live workers have the handler." }),
 });
 
+const EffectCount = thing("EffectCount", {
+  count: Type.Integer(),
+  items: Type.Unsafe<readonly Static<typeof BriefEffect>[]>({
+    ...Many(BriefEffect),
+    description: "The first twenty.",
+  }),
+});
+
+const EffectPreview = thing("EffectPreview", {
+  would_run: EffectCount,
+  done: EffectCount,
+});
+
 const Changed = thing("DeadChange", {
   dry_run: Type.Boolean(),
   count: Type.Optional(Type.Integer({ description: "How many would be changed." })),
   without_body: Type.Optional(Type.Integer({ description: "Those of them that cannot be replayed." })),
   groups: Type.Optional(Many(PreviewGroup)),
+  effects: Type.Optional(EffectPreview),
   changed: Type.Optional(Type.Integer()),
   skipped: Type.Optional(Type.Integer()),
   skips: Type.Optional(
@@ -81,7 +106,11 @@ const change = (act: "replay" | "drop", text: string) =>
     answer: Changed,
     async run({ body, caller, mandate }, { dead }) {
       const selection = selectionOf(body, caller);
-      if (body.dry_run) return { dry_run: true, ...(await dead.preview(selection, caller)) };
+      if (body.dry_run) {
+        const preview = await dead.preview(selection, caller);
+        const effects = act === "replay" ? { effects: await dead.previewEffects(selection, caller) } : {};
+        return { dry_run: true, ...preview, ...effects };
+      }
       return { dry_run: false, ...(await dead[act](selection, mandate, caller)) };
     },
   });

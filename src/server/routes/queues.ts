@@ -20,7 +20,7 @@ const Queue = thing("Queue", {
 
 const Handler = thing("Handler", {
   name: Type.String(),
-  kind: OneOf(["handler", "task"]),
+  kind: OneOf(["handler", "task", "effect"]),
   source: OrNull(Type.String()),
   pattern: OrNull(Type.String()),
   queue: OrNull(Type.String()),

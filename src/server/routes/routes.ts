@@ -3,6 +3,8 @@ import type { Route } from "../route.ts";
 import { auditRoutes } from "./audit.ts";
 import { bodyRoutes } from "./bodies.ts";
 import { deadRoutes } from "./dead.ts";
+import { destinationRoutes } from "./destinations.ts";
+import { effectRoutes } from "./effects.ts";
 import { eventRoutes } from "./events.ts";
 import { jobRoutes } from "./jobs.ts";
 import { operationRoutes } from "./operations.ts";
@@ -10,6 +12,7 @@ import { queueRoutes } from "./queues.ts";
 import { rejectionRoutes } from "./rejections.ts";
 import { retentionRoutes } from "./retention.ts";
 import { statisticsRoutes } from "./statistics.ts";
+import { suppressionRoutes } from "./suppressions.ts";
 import { tokenRoutes } from "./tokens.ts";
 import { workerRoutes } from "./workers.ts";
 
@@ -18,6 +21,9 @@ export const ROUTES: readonly Route[] = [
   ...jobRoutes,
   ...deadRoutes,
   ...operationRoutes,
+  ...effectRoutes,
+  ...suppressionRoutes,
+  ...destinationRoutes,
   ...queueRoutes,
   ...workerRoutes,
   ...rejectionRoutes,

@@ -1,0 +1,101 @@
+// A call whose answer the user waits for: intended and committed, made with its key, its result kept for whoever asks again.
+import { sleep, steadyMs } from "../clock.ts";
+import { crashPoint } from "../crash-point.ts";
+import { UkemiError } from "../errors.ts";
+import { beginCall, settleCall, type BegunCall } from "../storage/effects-call.ts";
+import { transaction, type Pool } from "../storage/postgres.ts";
+import { readOptions, wrong } from "./draft.ts";
+
+export interface CallNowOptions {
+  /** Keys of one tenant are not those of another. */
+  readonly tenant?: string;
+  /** After so many milliseconds the call is given up; whether it was heard is not known then. @default 30000 */
+  readonly timeoutMs?: number;
+  /** For how long the peer knows a key again. @default 86400000, as Stripe does */
+  readonly keyValidMs?: number;
+}
+
+/** What the call is made with. */
+export interface CallTools {
+  /** The idempotency key to be sent to the peer: the same on every try. */
+  readonly key: string;
+  /** Fires when the time is over. */
+  readonly signal: AbortSignal;
+}
+
+/** An error that says that the call never happened, and never will. */
+type IsTerminal = (error: unknown) => boolean;
+
+/** Makes the call, or tells what it came to before. */
+export type CallNow = <T>(
+  key: string,
+  call: (tools: CallTools) => Promise<T>,
+  options?: CallNowOptions,
+) => Promise<T>;
+
+const TIMEOUT_MS = 30_000;
+const DAY_MS = 86_400_000;
+const ASK_AGAIN_MS = 50;
+const RESULT_BYTES_MAX = 256 * 1024;
+/** The lease outlives the call by this much, so that its end can be written down. */
+const SETTLE_MS = 5000;
+
+export interface CallNowParts {
+  readonly open: () => Promise<Pool>;
+  readonly isTerminal: IsTerminal;
+  /** What may be kept of an error. */
+  readonly keep: (error: unknown) => { readonly class: string; readonly message: string };
+}
+
+export function createCallNow({ open, isTerminal, keep }: CallNowParts): CallNow {
+  return async (key, call, { tenant, timeoutMs = TIMEOUT_MS, keyValidMs = DAY_MS } = {}) => {
+    readOptions("callNow", { dedupe: key });
+    if (!(timeoutMs >= 1 && timeoutMs <= 3_600_000))
+      throw wrong("callNow", "timeoutMs must be from 1 to 3600000");
+    const pool = await open();
+    const leaseMs = timeoutMs + SETTLE_MS;
+    const begun = await begin(pool, { tenant: tenant ?? null, key, leaseMs, keyValidMs }, timeoutMs);
+    if (begun.is === "done") return JSON.parse(begun.receipt);
+    if (begun.is === "failed")
+      throw new UkemiError("effect_failed", `The call failed for good: ${begun.reason}`);
+    if (begun.is === "busy") throw new UkemiError("effect_in_progress");
+    if (begun.is === "uncertain") throw new UkemiError("effect_uncertain");
+    const { id, attempt } = begun;
+    crashPoint("effect.begun");
+    let receipt: string;
+    try {
+      receipt = readResult(await call({ key: `ukemi_${id}`, signal: AbortSignal.timeout(timeoutMs) }));
+    } catch (error) {
+      const { class: errorClass, message: errorMessage } = keep(error);
+      const state = isTerminal(error) ? "failed" : "uncertain";
+      await settleCall(pool, { id, attempt, state, receipt: null, errorClass, errorMessage });
+      throw error;
+    }
+    crashPoint("effect.called");
+    await settleCall(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
+    return JSON.parse(receipt);
+  };
+}
+
+/** Waits for whoever is making the same call at this moment. */
+async function begin(
+  pool: Pool,
+  intent: Parameters<typeof beginCall>[1],
+  patienceMs: number,
+): Promise<BegunCall> {
+  const until = steadyMs() + patienceMs;
+  for (;;) {
+    const begun = await transaction(pool, (client) => beginCall(client, intent));
+    if (begun.is !== "busy" || steadyMs() > until) return begun;
+    await sleep(ASK_AGAIN_MS);
+  }
+}
+
+function readResult(result: unknown): string {
+  const text = JSON.stringify(result ?? null);
+  if (Buffer.byteLength(text) <= RESULT_BYTES_MAX) return text;
+  throw wrong(
+    "callNow",
+    `the result is larger than ${RESULT_BYTES_MAX} bytes: return only what is needed of it`,
+  );
+}

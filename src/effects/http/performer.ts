@@ -1,0 +1,125 @@
+// Carrying out effects of kind http: one request each, with the same key on every try.
+import { createHash } from "node:crypto";
+import type { DestinationLimits } from "../../storage/destinations.ts";
+import type { Effect } from "../../storage/effects.ts";
+import { readOptions, wrong, type Draft, type EffectOptions } from "../draft.ts";
+import type { Performer } from "../performer.ts";
+import { createHttpCaller } from "./call.ts";
+import { destinationOf } from "./destination.ts";
+import { readHttpIntent, type HttpIntent, type HttpRequest } from "./intent.ts";
+
+/** An HTTP call that is intended. */
+export interface HttpGiven extends HttpRequest, EffectOptions {
+  /** Where money moves: how much, in the smallest unit. The same key never stands for another amount. */
+  readonly amount?: number;
+  /** ISO 4217, such as `jpy`. */
+  readonly currency?: string;
+}
+
+/** What is special about calls to one destination. */
+export interface DestinationOptions extends DestinationLimits {
+  /** Sent with every call, and not kept in the ledger: tokens belong here. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For how long the peer knows an idempotency key again. @default 86400000, a day */
+  readonly keyValidMs?: number;
+}
+
+/** How HTTP calls are made. */
+export interface HttpOptions {
+  /** Origins or hosts that may be called although they are private, or speak no TLS. */
+  readonly allow?: readonly string[];
+  /** By origin, such as `https://api.example.com`. */
+  readonly destinations?: Readonly<Record<string, DestinationOptions>>;
+  /** How often a call is tried in all. @default 6 */
+  readonly tries?: number;
+  /** After so many milliseconds a call is given up. @default 30000 */
+  readonly timeoutMs?: number;
+  /** How many calls one process makes at once. @default 10 */
+  readonly concurrency?: number;
+}
+
+export interface HttpKind extends Performer {
+  /** Checks a call, and makes it ready to be planned. */
+  draft(call: HttpGiven): Draft;
+}
+
+const DAY_MS = 86_400_000;
+const FIRST_DELAY_MS = 1000;
+const DELAY_MS_MAX = 600_000;
+
+export function createHttp(options: HttpOptions = {}): HttpKind {
+  const { allow = [], tries = 6, timeoutMs = 30_000, concurrency = 10 } = options;
+  const known = new Map(
+    Object.entries(options.destinations ?? {}).map(([url, given]) => [destinationOf(url), given]),
+  );
+  if (!Number.isInteger(tries) || tries < 1 || tries > 100)
+    throw wrong("http", "tries must be from 1 to 100");
+  const caller = createHttpCaller({ allowedDestinations: allow, connectionsMax: concurrency });
+  const retry = {
+    maxAttempts: tries,
+    // between half and all of it: those that failed together do not return together
+    delayMs: (nth: number) =>
+      Math.round(Math.min(DELAY_MS_MAX, FIRST_DELAY_MS * 2 ** (nth - 1)) * (0.5 + Math.random() / 2)),
+  };
+
+  return {
+    kind: "http",
+    retry,
+    limitMs: 7 * DAY_MS,
+    timeoutMs,
+    concurrency,
+    limitsFor(destination) {
+      const { perSecond, gapMs, perDay, concurrency: atOnce } = known.get(destination) ?? {};
+      return {
+        ...(perSecond === undefined ? {} : { perSecond }),
+        ...(gapMs === undefined ? {} : { gapMs }),
+        ...(perDay === undefined ? {} : { perDay }),
+        ...(atOnce === undefined ? {} : { concurrency: atOnce }),
+      };
+    },
+    keyValidMs: (effect) =>
+      readIntent(effect).idempotent ? (known.get(effect.destination)?.keyValidMs ?? DAY_MS) : 0,
+    perform(effect, limits) {
+      const intent = readIntent(effect);
+      const headers = { ...intent.headers, ...known.get(effect.destination)?.headers };
+      return caller.call({ ...intent, headers, idempotencyKey: effect.id }, limits);
+    },
+    auditOf: (effect) => ({ destination: effect.destination, method: readIntent(effect).method }),
+    close: () => caller.close(),
+    draft(call) {
+      const intent = readHttpIntent(call);
+      const { dedupeKey, after, onUncertain } = readOptions("http", call);
+      return {
+        kind: "http",
+        dedupeKey,
+        target: `${intent.method} ${targetOf(intent.url)}`,
+        ...readMoney(call),
+        intent: JSON.stringify(intent),
+        destination: destinationOf(intent.url),
+        onUncertain: onUncertain ?? "hold",
+        maxAttempts: retry.maxAttempts,
+        after,
+        cancelled: null,
+      };
+    },
+  };
+}
+
+const readIntent = ({ intent }: Effect): HttpIntent => JSON.parse(intent) as HttpIntent;
+
+/** Of what is asked only a mark: a query may carry a secret, and targets are shown. */
+function targetOf(url: string): string {
+  const { origin, pathname, search } = new URL(url);
+  const asked = search === "" ? "" : `?${createHash("sha256").update(search).digest("hex").slice(0, 12)}`;
+  return `${origin}${pathname}${asked}`;
+}
+
+function readMoney({ amount, currency }: HttpGiven): Pick<Draft, "amount" | "currency"> {
+  if (amount === undefined && currency === undefined) return { amount: null, currency: null };
+  if (!Number.isSafeInteger(amount))
+    throw wrong("http", "amount must be a whole number of the currency's smallest unit");
+  if (typeof currency !== "string" || !/^[a-z]{3}$/i.test(currency)) {
+    throw wrong("http", "currency must be a code of three letters, such as jpy");
+  }
+  return { amount: amount!, currency: currency.toLowerCase() };
+}

@@ -1,0 +1,66 @@
+// The kinds of effects that a process can plan and carry out, made of its settings and options.
+import type { Settings } from "../options.ts";
+import type { Kinds } from "./effects.ts";
+import { wrong } from "./draft.ts";
+import { createEmail, type EmailKind } from "./email/performer.ts";
+import { smtp } from "./email/smtp.ts";
+import { loadTemplates } from "./email/templates.ts";
+import type { MailTransport } from "./email/transport.ts";
+import { createHttp, type HttpOptions } from "./http/performer.ts";
+import { createUsage, type UsageKind } from "./usage/performer.ts";
+
+/** How mail is sent, where the settings do not say enough. */
+export interface EmailOptions {
+  /** @default SMTP at smtpUrl */
+  readonly transport?: MailTransport;
+}
+
+export interface KindOptions {
+  readonly email?: EmailOptions;
+  readonly http?: HttpOptions;
+}
+
+/** Throws where what was given cannot work. */
+export function createKinds(settings: Settings, { email, http }: KindOptions): Kinds {
+  const mail = emailOf(settings, email);
+  const usage = usageOf(settings);
+  return {
+    email: mail,
+    http: createHttp({ ...http, allow: [...settings.httpAllow, ...(http?.allow ?? [])] }),
+    usage,
+    areConfigured: mail !== undefined || usage !== undefined || http !== undefined,
+  };
+}
+
+function emailOf(settings: Settings, options: EmailOptions | undefined): EmailKind | undefined {
+  const { smtpUrl, mailFrom, mailLocale, mailTimeZone } = settings;
+  const { mailConcurrency, mailGapMs, mailPerSecond, mailPerDay } = settings;
+  if (mailFrom === undefined) {
+    if (options?.transport) throw wrong("email", "there is no sender: set MAIL_FROM (mailFrom)");
+    return undefined; // an application may have its own use for SMTP_URL
+  }
+  const transport = options?.transport ?? (smtpUrl && smtp({ url: smtpUrl, connections: mailConcurrency }));
+  if (!transport) return undefined;
+  return createEmail({
+    transport,
+    from: mailFrom,
+    loadTemplates: () =>
+      loadTemplates(settings.mailTemplates, { fallbackLocale: mailLocale, timeZone: mailTimeZone }),
+    locale: mailLocale,
+    tries: settings.mailTries,
+    timeLimitMs: settings.mailTimeLimitMs,
+    limits: {
+      perSecond: mailPerSecond,
+      gapMs: mailGapMs,
+      perDay: mailPerDay,
+      concurrency: mailConcurrency,
+    },
+  });
+}
+
+function usageOf(settings: Settings): UsageKind | undefined {
+  const { apiMeterUrl: url, apiMeterToken: token, apiMeterTenant: tenant } = settings;
+  if (url === undefined || token === undefined || tenant === undefined) return undefined;
+  const { usageBatchSize: batchSize, usageRetriesMax: retriesMax } = settings;
+  return createUsage({ url, token, tenant, batchSize, retriesMax });
+}

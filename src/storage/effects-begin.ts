@@ -1,0 +1,164 @@
+// Beginning a call: committed before its first byte, so that whoever comes later knows that it may have been made.
+import type { Lease } from "./claim.ts";
+import { admit, type Admission, type DestinationLimits } from "./destinations.ts";
+import type { Effect, EffectKind, EffectState, OnUncertain } from "./effects.ts";
+import type { Queryable } from "./postgres.ts";
+import { LeaseLost } from "./settle.ts";
+
+export interface Beginning {
+  readonly effect: string;
+  readonly lease: Lease;
+  readonly worker: string;
+  /** Whether a call of which nobody knows how it ended may be made again. */
+  readonly mayRepeat: (effect: Effect) => boolean;
+  /** The limits of a destination. */
+  readonly limitsFor: (destination: string) => DestinationLimits;
+}
+
+/** What is to be done with an effect now. */
+export type Begun =
+  /** Its call may be made, when its turn is by our steady clock. */
+  | { readonly is: "go"; readonly effect: Effect; readonly turnAt: number }
+  /** It must wait. */
+  | ({ readonly is: "wait"; readonly destination: string } & Omit<
+      Extract<Admission, { admitted: false }>,
+      "admitted"
+    >)
+  /** There is nothing left to do. */
+  | { readonly is: "over"; readonly state: EffectState }
+  /** A call was begun by somebody who is gone, and must not be made again: a person has to find out. */
+  | { readonly is: "uncertain"; readonly effect: Effect };
+
+interface Row {
+  readonly id: string;
+  readonly kind: EffectKind;
+  readonly tenant: string | null;
+  readonly dedupe_key: string;
+  readonly state: EffectState;
+  readonly target: string;
+  readonly destination: string;
+  readonly on_uncertain: OnUncertain;
+  readonly intent: string;
+  readonly attempt: number;
+  readonly uncertainties: number;
+  readonly spent_ms: number;
+  readonly age_ms: number;
+  readonly suppressed: string | null;
+}
+
+const LOCK = `
+select e.id::text, e.kind, e.tenant, e.dedupe_key, e.state, e.target, e.destination, e.on_uncertain, e.intent,
+  e.attempt, e.uncertainties, e.spent_ms,
+  coalesce(extract(epoch from ukemi.now() - f.started_at) * 1000, 0)::float8 as age_ms,
+  (
+    select s.reason from ukemi.mail_suppressions s
+    where e.kind = 'email' and s.address = e.target and s.tenant = coalesce(e.tenant, '')
+  ) as suppressed
+from ukemi.effects e
+left join ukemi.effect_attempts f on f.effect = e.id and f.number = 1
+where e.id = $1::uuid
+for update of e`;
+
+const FENCE = "select from ukemi.jobs where id = $1 and lease_token = $2 and state = 'running' for share";
+
+const BEGIN = `
+with begun as (
+  update ukemi.effects
+  set state = 'sending', attempt = attempt + 1, begun_at = ukemi.now(), ended_at = null, reason = null
+  where id = $1::uuid
+  returning id, attempt, uncertainties
+)
+insert into ukemi.effect_attempts (effect, number, worker, started_at, repeats)
+select id, attempt, $2::uuid, ukemi.now(), uncertainties > 0
+from begun`;
+
+/** Decides what is to be done with the effect, and commits to it. Must run in a transaction. Throws LeaseLost. */
+export async function beginEffect(client: Queryable, beginning: Beginning): Promise<Begun> {
+  const { effect: id, lease, worker } = beginning;
+  const { rows } = await client.query<Row>(LOCK, [id]);
+  const row = rows[0];
+  const { rowCount } = await client.query(FENCE, [lease.id, lease.token]);
+  if (rowCount === 0) throw new LeaseLost();
+  if (!row) return { is: "over", state: "cancelled" };
+  switch (row.state) {
+    case "done":
+    case "cancelled":
+    case "suppressed":
+    case "held":
+      return { is: "over", state: row.state };
+    case "sending": {
+      await doubt(client, id);
+      const effect = { ...effectOf(row), uncertainties: row.uncertainties + 1 };
+      // decided here, where it is found: from now on `uncertain` means that it may be made again
+      if (!beginning.mayRepeat(effect)) return { is: "uncertain", effect };
+      break;
+    }
+    // failed: an operator has put its job back to work
+    case "failed":
+    case "planned":
+    case "uncertain":
+  }
+  if (row.suppressed !== null) {
+    await suppress(client, id, row.suppressed);
+    return { is: "over", state: "suppressed" };
+  }
+  const admission = await admit(client, row.destination, beginning.limitsFor(row.destination));
+  if (!admission.admitted) {
+    const { waitMs, why, detail } = admission;
+    return { is: "wait", destination: row.destination, waitMs, why, detail };
+  }
+  await client.query(BEGIN, [id, worker]);
+  const uncertainties = row.uncertainties + (row.state === "sending" ? 1 : 0);
+  const effect = { ...effectOf(row), attempt: row.attempt + 1, uncertainties };
+  return { is: "go", turnAt: admission.turnAt, effect };
+}
+
+function effectOf(row: Row): Effect {
+  return {
+    id: row.id,
+    kind: row.kind,
+    tenant: row.tenant,
+    dedupeKey: row.dedupe_key,
+    target: row.target,
+    destination: row.destination,
+    onUncertain: row.on_uncertain,
+    intent: row.intent,
+    attempt: row.attempt,
+    uncertainties: row.uncertainties,
+    spentMs: row.spent_ms,
+    ageMs: row.age_ms,
+  };
+}
+
+/** A call that is under way by nobody's account is one of which nobody knows how it ended. */
+export async function doubt(client: Queryable, id: string): Promise<void> {
+  await client.query(
+    `with doubted as (
+       update ukemi.effects
+       set state = 'uncertain', uncertainties = uncertainties + 1, lease_until = null,
+         reason = 'the process that made the call is gone: nobody knows whether it was heard'
+       where id = $1::uuid
+       returning id, attempt, reason
+     )
+     update ukemi.effect_attempts a
+     set result = 'uncertain', ended_at = ukemi.now(), error_class = 'CallerGone', error_message = d.reason
+     from doubted d
+     where a.effect = d.id and a.number = d.attempt and a.result is null`,
+    [id],
+  );
+}
+
+async function suppress(client: Queryable, id: string, reason: string): Promise<void> {
+  await client.query(
+    `with suppressed as (
+       update ukemi.effects
+       set state = 'suppressed', ended_at = ukemi.now(), reason = $2
+       where id = $1::uuid
+       returning id, tenant
+     )
+     insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+     select 'ukemi', 'system', 'email.suppressed', id::text, tenant, jsonb_build_object('reason', $3::text)
+     from suppressed`,
+    [id, `the address is on the list of those not to write to: ${reason}`, reason],
+  );
+}

@@ -1,0 +1,121 @@
+// Calls whose answer somebody waits for: intended, begun and settled in the ledger, without a job.
+import type { Queryable } from "./postgres.ts";
+import { uuidv7 } from "./ids.ts";
+
+export interface CallIntent {
+  readonly tenant: string | null;
+  readonly key: string;
+  /** How long a call may take before it counts as one of which nobody knows how it ended. */
+  readonly leaseMs: number;
+  /** For how long after the first call the peer knows the key again. */
+  readonly keyValidMs: number;
+}
+
+/** What is to be done now. */
+export type BegunCall =
+  | { readonly is: "go"; readonly id: string; readonly attempt: number }
+  | { readonly is: "done"; readonly receipt: string }
+  | { readonly is: "failed"; readonly reason: string }
+  /** Somebody else is making the call. */
+  | { readonly is: "busy"; readonly id: string }
+  /** It may have been heard, and the peer does not know the key any more. */
+  | { readonly is: "uncertain"; readonly id: string };
+
+const INTEND = `
+insert into ukemi.effects (
+  id, kind, tenant, dedupe_key, state, target, intent, destination, on_uncertain, max_attempts, planned_at
+)
+values ($1::uuid, 'call', $2, $3, 'planned', $3, '{}', 'call', 'retry', 1, ukemi.now())
+on conflict (coalesce(tenant, ''), kind, dedupe_key) where suppressed_by is null do nothing`;
+
+interface Row {
+  readonly id: string;
+  readonly state: string;
+  readonly attempt: number;
+  readonly receipt: string | null;
+  readonly reason: string | null;
+  readonly leased: boolean;
+  readonly expired: boolean;
+}
+
+const LOCK = `
+select e.id::text, e.state, e.attempt, e.receipt, e.reason,
+  e.state = 'sending' and e.lease_until > m.at as leased,
+  coalesce(m.at - f.started_at > $3::float8 * interval '1 ms', false) as expired
+from (select ukemi.now() as at) as m, ukemi.effects e
+left join ukemi.effect_attempts f on f.effect = e.id and f.number = 1
+where coalesce(e.tenant, '') = coalesce($1::text, '') and e.kind = 'call' and e.dedupe_key = $2
+  and e.suppressed_by is null
+for update of e`;
+
+const BEGIN = `
+with lapsed as (
+  update ukemi.effect_attempts
+  set result = 'uncertain', ended_at = ukemi.now(), error_class = 'CallerGone'
+  where effect = $1::uuid and result is null
+  returning effect
+),
+begun as (
+  update ukemi.effects
+  set state = 'sending', attempt = attempt + 1, begun_at = ukemi.now(), reason = null,
+    uncertainties = uncertainties + (select count(*)::int from lapsed),
+    lease_until = ukemi.now() + $2::float8 * interval '1 ms'
+  where id = $1::uuid
+  returning id, attempt, uncertainties
+)
+insert into ukemi.effect_attempts (effect, number, started_at, repeats)
+select id, attempt, ukemi.now(), uncertainties > 0 from begun
+returning number`;
+
+/** Intends the call if nobody has, and says what is to be done. Must run in a transaction. */
+export async function beginCall(client: Queryable, intent: CallIntent): Promise<BegunCall> {
+  await client.query(INTEND, [uuidv7(Date.now()), intent.tenant, intent.key]);
+  const { rows } = await client.query<Row>(LOCK, [intent.tenant, intent.key, intent.keyValidMs]);
+  const row = rows[0]!;
+  if (row.state === "done") return { is: "done", receipt: row.receipt ?? "null" };
+  if (row.state === "failed") return { is: "failed", reason: row.reason ?? "" };
+  if (row.leased) return { is: "busy", id: row.id };
+  if (row.expired || row.state === "held") {
+    await client.query(
+      "update ukemi.effects set state = 'held', lease_until = null, reason = $2 where id = $1::uuid",
+      [row.id, "the call may have been heard, and the peer no longer knows its key"],
+    );
+    return { is: "uncertain", id: row.id };
+  }
+  const begun = await client.query<{ number: number }>(BEGIN, [row.id, intent.leaseMs]);
+  return { is: "go", id: row.id, attempt: begun.rows[0]!.number };
+}
+
+/** How a call ended. */
+export interface CallEnd {
+  readonly id: string;
+  readonly attempt: number;
+  readonly state: "done" | "failed" | "uncertain";
+  readonly receipt: string | null;
+  readonly errorClass: string | null;
+  readonly errorMessage: string | null;
+}
+
+/** Writes down how it ended. False where another call has been begun since. */
+export async function settleCall(client: Queryable, end: CallEnd): Promise<boolean> {
+  const { rows } = await client.query(
+    `with settled as (
+       update ukemi.effects
+       set state = $3, receipt = $4, reason = $6, lease_until = null,
+         uncertainties = uncertainties + case when $3 = 'uncertain' then 1 else 0 end,
+         ended_at = case when $3 <> 'uncertain' then ukemi.now() end
+       where id = $1::uuid and attempt = $2 and state = 'sending'
+       returning id, attempt
+     ),
+     attempts as (
+       update ukemi.effect_attempts a
+       set result = $3, ended_at = ukemi.now(), error_class = $5, error_message = $6,
+         duration_ms = extract(epoch from ukemi.now() - a.started_at) * 1000
+       from settled s
+       where a.effect = s.id and a.number = s.attempt
+     )
+     select id from settled`,
+    [end.id, end.attempt, end.state, end.receipt, end.errorClass, end.errorMessage],
+  );
+  return rows.length === 1;
+}

@@ -1,0 +1,104 @@
+// Settling a call: what is known of it now, in the ledger; those that waited for it may begin.
+import type { EffectState } from "./effects.ts";
+import type { Queryable } from "./postgres.ts";
+import { CHANNEL } from "./presence.ts";
+
+/** How a call ended, and what becomes of its effect. */
+export interface Settlement {
+  readonly effect: string;
+  /** Which call: one that was begun since has the word. */
+  readonly attempt: number;
+  readonly state: Extract<EffectState, "planned" | "done" | "failed" | "uncertain" | "held">;
+  /** Null where how the call ended was written down before. */
+  readonly result: "done" | "again" | "failed" | "uncertain" | "blocked" | null;
+  /** JSON text. */
+  readonly receipt: string | null;
+  readonly errorClass: string | null;
+  readonly errorMessage: string | null;
+  /** JSON text of what the peer said. */
+  readonly answer: string | null;
+  readonly tookMs: number;
+  /** The wait before the next try. */
+  readonly waitMs: number;
+  /** JSON text of what the audit says; null where it need not know. */
+  readonly audit: string | null;
+}
+
+const SETTLE = `
+with settled as (
+  update ukemi.effects e
+  set state = $3, receipt = $5, reason = $7,
+    ended_at = case when $3 in ('done', 'failed') then ukemi.now() end,
+    uncertainties = e.uncertainties + case when $4 = 'uncertain' then 1 else 0 end,
+    spent_ms = e.spent_ms + $9::float8 + $10::float8,
+    lease_until = null
+  -- whoever found it under way meanwhile has only said that he does not know
+  where e.id = $1::uuid and e.attempt = $2::integer and e.state in ('sending', 'uncertain')
+  returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.state
+),
+attempts as (
+  update ukemi.effect_attempts a
+  set result = $4, ended_at = ukemi.now(), error_class = $6, error_message = $7, answer = $8, duration_ms = $9::float8
+  from settled s
+  where a.effect = s.id and a.number = s.attempt and $4::text is not null
+),
+audits as (
+  insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+  select 'ukemi', 'system', s.kind || '.' || s.state, s.id::text, s.tenant,
+    jsonb_strip_nulls(jsonb_build_object(
+      'dedupe', s.dedupe_key, 'event', s.event, 'attempt', s.attempt, 'error_class', $6::text
+    )) || $11::jsonb
+  from settled s
+  where $11::text is not null and s.state <> 'planned'
+)
+select id from settled`;
+
+/** Writes down how the call ended. False where another call has been begun since, or somebody else has settled it. */
+export async function settleEffect(client: Queryable, settlement: Settlement): Promise<boolean> {
+  const { rows } = await client.query(SETTLE, [
+    settlement.effect,
+    settlement.attempt,
+    settlement.state,
+    settlement.result,
+    settlement.receipt,
+    settlement.errorClass,
+    settlement.errorMessage,
+    settlement.answer,
+    settlement.tookMs,
+    settlement.waitMs,
+    settlement.audit,
+  ]);
+  if (rows.length === 0) return false;
+  if (settlement.state === "done") await launchFollowers(client, settlement.effect);
+  return true;
+}
+
+const launch = (condition: string) => `
+with launched as (
+  update ukemi.effects e
+  set job = nextval('ukemi.jobs_id_seq')
+  where ${condition}
+  returning e.id, e.kind, e.tenant, e.job, e.max_attempts
+),
+jobs as (
+  insert into ukemi.jobs (id, queue, kind, subscription, tenant, state, max_attempts, policy, run_at, created_at)
+  overriding system value
+  select job, 'effects.' || kind, 'effect', 'effect.' || kind, tenant, 'ready', max_attempts, 'effect', ukemi.now(), ukemi.now()
+  from launched
+  returning queue
+),
+payloads as (
+  insert into ukemi.job_payloads (job, payload)
+  select job, jsonb_build_object('effect', id)::text from launched
+)
+select pg_notify('${CHANNEL}', queue) from (select distinct queue from jobs) as news`;
+
+/** Those that waited for this effect may begin. */
+export async function launchFollowers(client: Queryable, effect: string): Promise<void> {
+  await client.query(launch("e.after = $1::uuid and e.state = 'planned' and e.job is null"), [effect]);
+}
+
+/** A new job for an effect whose last one has ended. */
+export async function launchAgain(client: Queryable, effect: string): Promise<void> {
+  await client.query(launch("e.id = $1::uuid"), [effect]);
+}

@@ -1,0 +1,202 @@
+// Settling a call: its effect and its job in one commit. What is known of a call is written down even where the job is lost.
+import { crashPoint } from "../crash-point.ts";
+import type { AttemptResult, Fault } from "../effects/attempt.ts";
+import { decide, type Decision } from "../effects/decide.ts";
+import { noteHealth, pause, type Health } from "../storage/destinations.ts";
+import { settleEffect, type Settlement } from "../storage/effects-settle.ts";
+import type { Effect } from "../storage/effects.ts";
+import { classifyFault } from "../storage/faults.ts";
+import { suppressAddress } from "../storage/mail-feedback.ts";
+import { transaction, type Queryable } from "../storage/postgres.ts";
+import { LeaseLost, settleDone } from "../storage/settle.ts";
+import { settleFailed, type Failure, type KeptError } from "../storage/settle-failed.ts";
+import type { Death } from "../storage/states.ts";
+import {
+  PATIENCE_MS,
+  situationOf,
+  stoppedAs,
+  type EffectEnd,
+  type EffectNews,
+  type EffectRun,
+} from "./effect-run.ts";
+
+/** Writes down how the call ended and what follows; tried until the database has answered, for nobody else knows it. */
+export async function settleCall(
+  run: EffectRun,
+  effect: Effect,
+  result: AttemptResult,
+  tookMs: number,
+): Promise<EffectEnd> {
+  const decision = decide(result, situationOf(run, effect, tookMs));
+  const settlement = settlementOf(run, effect, { decision, result, tookMs });
+  const note = (client: Queryable) => noteDestination(client, effect, result);
+  return write(run, { effect, decision, settlement, note });
+}
+
+/** Leaves it to a person, in the transaction that found it: the call was begun by somebody who is gone. */
+export async function settleHeld(
+  run: EffectRun,
+  client: Queryable,
+  effect: Effect,
+  fault: Fault,
+): Promise<{ readonly end: EffectEnd; readonly news: readonly EffectNews[] }> {
+  const decision = { state: "held", fault } as const;
+  await settleEffect(client, settlementOf(run, effect, { decision, result: undefined, tookMs: 0 }));
+  const end = await settleJob(client, run, decision);
+  return { end: { ...end, effect: effect.id }, news: [{ is: "held", effect, fault }] };
+}
+
+/** The call was not made, or certainly not heard, because the worker has to stop: as if it had not been begun. */
+export async function settleUnmade(
+  run: EffectRun,
+  effect: Effect,
+  fault: Fault,
+  tookMs: number,
+): Promise<EffectEnd> {
+  const state = effect.uncertainties > 0 ? "uncertain" : "planned";
+  const decision = { state, next: "wait", delayMs: 0, fault } as const;
+  const result = { is: "again", fault } as const;
+  const settlement = settlementOf(run, effect, { decision, result, tookMs });
+  await run.returns.until(async () => {
+    await transaction(run.pool, (client) => settleEffect(client, settlement));
+  });
+  return { outcome: stoppedAs(run), effect: effect.id };
+}
+
+interface Ending {
+  readonly effect: Effect;
+  readonly decision: Decision;
+  readonly settlement: Settlement;
+  readonly note: (client: Queryable) => Promise<EffectNews[]>;
+}
+
+async function write(run: EffectRun, ending: Ending): Promise<EffectEnd> {
+  let end: EffectEnd | undefined;
+  let refused: unknown;
+  await run.returns.until(async () => {
+    try {
+      end = await settleBoth(run, ending);
+    } catch (error) {
+      if (error instanceof LeaseLost) end = await settleAlone(run, ending);
+      else if (classifyFault(error) === "refused") refused = error;
+      else throw error;
+    }
+  });
+  if (refused !== undefined) throw refused;
+  crashPoint("effect.settled");
+  // the worker has ended before the database answered: its lease lapses, and the call is uncertain
+  return end ?? { outcome: "lost", effect: ending.effect.id };
+}
+
+async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
+  const { effect, decision, settlement, note } = ending;
+  const news: EffectNews[] = [];
+  const end = await transaction(run.pool, async (client) => {
+    news.length = 0;
+    await settleEffect(client, settlement);
+    news.push(...(await note(client)));
+    if (decision.state === "failed" && isRecipientRefused(decision.fault))
+      await suppressAddress(client, effect.id, "refused");
+    const settled = await settleJob(client, run, decision);
+    crashPoint("effect.before_settle");
+    return settled;
+  });
+  if (decision.state === "held") news.push({ is: "held", effect, fault: decision.fault });
+  for (const one of news) run.onNews(one);
+  return { ...end, effect: effect.id };
+}
+
+/** There is nobody of this address: to try it again and again ruins the sender's name. */
+const isRecipientRefused = ({ answer }: Fault) => answer?.refused === "recipient";
+
+/** The job is somebody else's by now; what we know of the call is true all the same. */
+async function settleAlone(run: EffectRun, { effect, decision, settlement }: Ending): Promise<EffectEnd> {
+  const isOurs = await transaction(run.pool, (client) => settleEffect(client, settlement));
+  if (isOurs && decision.state === "held") run.onNews({ is: "held", effect, fault: decision.fault });
+  return { outcome: stoppedAs(run), effect: effect.id };
+}
+
+const NOTHING = { audits: [], links: new Map<string, string>() };
+
+async function settleJob(
+  client: Queryable,
+  { running: { job }, tried }: EffectRun,
+  decision: Decision,
+): Promise<Omit<EffectEnd, "effect">> {
+  if (decision.state === "done" || decision.state === "held") {
+    const done = { trail: NOTHING, attempt: tried(), within: null };
+    await settleDone((text, values) => client.query(text, values), job, done);
+    return { outcome: "done" };
+  }
+  const { failure, outcome } = failureOf(decision);
+  const death: Death | null = await settleFailed(client, job, failure, tried());
+  if (death !== null) return { outcome: "dead", death, error: failure.error };
+  return { outcome, error: failure.error };
+}
+
+function failureOf(decision: Exclude<Decision, { state: "done" | "held" }>): {
+  readonly failure: Failure;
+  readonly outcome: "retry" | "not_yet" | "dead";
+} {
+  const error = keptOf(decision.fault);
+  if (decision.state === "failed") {
+    return { failure: { next: "die", death: decision.death, error }, outcome: "dead" };
+  }
+  const { next, delayMs } = decision;
+  if (next === "retry") return { failure: { next, delayMs, error }, outcome: "retry" };
+  return { failure: { next, delayMs, withinMs: PATIENCE_MS, error }, outcome: "not_yet" };
+}
+
+const keptOf = (fault: Fault): KeptError => ({ class: fault.class, message: fault.message, stack: null });
+
+interface Ended {
+  readonly decision: Decision;
+  readonly result: AttemptResult | undefined;
+  readonly tookMs: number;
+}
+
+function settlementOf({ performer }: EffectRun, effect: Effect, ended: Ended): Settlement {
+  const { decision, result, tookMs } = ended;
+  const fault = "fault" in decision ? decision.fault : undefined;
+  const audit = performer.auditOf(effect);
+  return {
+    effect: effect.id,
+    attempt: effect.attempt,
+    state: decision.state,
+    result: result?.is ?? null,
+    receipt: decision.state === "done" ? JSON.stringify(decision.receipt) : null,
+    errorClass: fault?.class ?? null,
+    errorMessage: fault?.message ?? null,
+    answer: fault?.answer === undefined ? null : JSON.stringify(fault.answer),
+    tookMs,
+    waitMs: "next" in decision && decision.next === "retry" ? decision.delayMs : 0,
+    audit: audit === undefined ? null : JSON.stringify(audit),
+  };
+}
+
+/** What the call says of its destination; what is news there is told when it is committed. */
+async function noteDestination(
+  client: Queryable,
+  { id: effect, destination }: Effect,
+  result: AttemptResult,
+): Promise<EffectNews[]> {
+  if (result.is === "again" && (result.pauseMs ?? 0) > 0) {
+    const reason = result.fault.message;
+    const isNews = await pause(client, destination, { ms: result.pauseMs!, reason });
+    return isNews ? [{ is: "paused", destination, reason }] : [];
+  }
+  const health = HEALTH[result.is];
+  if (health === undefined) return [];
+  const reason = "fault" in result ? result.fault.message : "";
+  const change = await noteHealth(client, destination, { effect, health, reason });
+  return change === undefined ? [] : [{ is: change, destination, reason }];
+}
+
+/** A refusal of this one effect says nothing of its destination. */
+const HEALTH: Readonly<Record<AttemptResult["is"], Health | undefined>> = {
+  done: "well",
+  again: "failing",
+  uncertain: "failing",
+  blocked: "blocked",
+  failed: undefined,
+};

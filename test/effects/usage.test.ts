@@ -1,0 +1,79 @@
+// Records of use by the ledger: many share a call, the meter counts each once, and a bad one fails alone.
+import { expect, onTestFinished, test } from "vitest";
+import { startApiMeter, type ApiMeterOptions } from "../../src/testing/api-meter.ts";
+import { createDatabase } from "../support/database.ts";
+import { makeUkemi, untilDrained } from "../support/work.ts";
+
+async function startWorld(options: ApiMeterOptions = {}) {
+  const meter = await startApiMeter(options);
+  onTestFinished(() => meter.stop());
+  const { url, pool } = await createDatabase();
+  const { ukemi, lines } = makeUkemi(url, {
+    apiMeterUrl: meter.url,
+    apiMeterToken: "token",
+    apiMeterTenant: "acme",
+    usageBatchSize: 100,
+  });
+  return { meter, pool, ukemi, lines };
+}
+
+const states = async (pool: Awaited<ReturnType<typeof startWorld>>["pool"]) => {
+  const { rows } = await pool.query<{ state: string; count: number }>(
+    "select state, count(*)::int as count from ukemi.effects group by state order by state",
+  );
+  return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
+};
+
+test("many records share a call, and each is counted once", async () => {
+  const { meter, pool, ukemi } = await startWorld();
+  for (let n = 0; n < 150; n += 1) await ukemi.effects.usage(null, { source_event_id: `u${n}`, amount: 2 });
+  expect(await ukemi.effects.usage(null, { source_event_id: "u7", amount: 2 })).toMatchObject({
+    suppressed: true,
+  });
+  await ukemi.work();
+  await untilDrained(pool);
+  expect(meter.records.size).toBe(150);
+  expect(meter.calls.length).toBeLessThan(50);
+  expect(await states(pool)).toEqual({ done: 150, suppressed: 1 });
+});
+
+test("a lost answer is asked for again: the meter knows the records", async () => {
+  const { meter, pool, ukemi } = await startWorld({
+    fault: (call) => (call === 1 ? { loseAnswer: true } : undefined),
+  });
+  await ukemi.effects.usage(null, { source_event_id: "a", amount: 1 });
+  await ukemi.work();
+  await untilDrained(pool);
+  expect(meter.records.size).toBe(1);
+  expect(await states(pool)).toEqual({ done: 1 });
+});
+
+test("one that the meter refuses fails alone", async () => {
+  const { meter, pool, ukemi } = await startWorld({
+    fault: (_, ids) => (ids.includes("bad") ? { status: 422 } : undefined),
+  });
+  for (const id of ["a", "b", "bad", "c", "d"]) await ukemi.effects.usage(null, { source_event_id: id });
+  await ukemi.work();
+  await untilDrained(pool);
+  expect(meter.records.size).toBe(4);
+  expect(await states(pool)).toEqual({ done: 4, failed: 1 });
+});
+
+test("a refused token closes the meter, and nothing is lost", async () => {
+  let isLocked = true;
+  const { meter, pool, ukemi, lines } = await startWorld({
+    fault: () => (isLocked ? { status: 401 } : undefined),
+  });
+  await ukemi.effects.usage(null, { source_event_id: "a" });
+  await ukemi.work();
+  await expect.poll(() => lines().some(({ alert }) => alert === "destination_closed")).toBe(true);
+  isLocked = false;
+  await pool.query("update ukemi.clock set shift = '1 hour'");
+  await untilDrained(pool);
+  expect(meter.records.size).toBe(1);
+});
+
+test("a record that is none is refused where it is intended", async () => {
+  const { ukemi } = await startWorld();
+  await expect(ukemi.effects.usage(null, { source_event_id: " " })).rejects.toThrow("source_event_id");
+});
