@@ -34,6 +34,8 @@ create table ukemi.effects (
   -- calls that were begun, and how many of them ended without anybody knowing how
   attempt integer not null default 0,
   uncertainties integer not null default 0,
+  -- an operator has said that it may be repeated, once
+  released boolean not null default false,
   -- how long calls and the waits between them have taken so far
   spent_ms double precision not null default 0,
   planned_at timestamptz not null,

@@ -78,6 +78,7 @@ column effects.job bigint
 column effects.attempt integer not null default 0
 column effects.kind text not null
 column effects.uncertainties integer not null default 0
+column effects.released boolean not null default false
 column effects.spent_ms double precision not null default 0
 column effects.planned_at timestamp with time zone not null
 column effects.begun_at timestamp with time zone
@@ -86,8 +87,8 @@ column effects.ended_at timestamp with time zone
 column effects.receipt text
 column effects.reason text
 column effects.feedback text
-column effects.feedback_at timestamp with time zone
 column effects.tenant text
+column effects.feedback_at timestamp with time zone
 column effects.dedupe_key text not null
 column effects.state text not null
 column effects.target text not null

@@ -31,4 +31,4 @@ function seen() {
   return { mails: times.length, perSecond, busiest };
 }
 
-answerBench({ port: () => (server.server.address() as AddressInfo).port, seen }, () => void server.close());
+answerBench({ port: () => (server.server.address() as AddressInfo).port, seen }, () => server.close());

@@ -2,7 +2,7 @@
 import { sleep, steadyMs } from "../clock.ts";
 import { crashPoint } from "../crash-point.ts";
 import { UkemiError } from "../errors.ts";
-import { beginCall, settleCall, type BegunCall } from "../storage/effects-call.ts";
+import { beginCall, settleCall, type BegunCall, type CallEnd } from "../storage/effects-call.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import { readOptions, wrong } from "./draft.ts";
 
@@ -68,13 +68,28 @@ export function createCallNow({ open, isTerminal, keep }: CallNowParts): CallNow
     } catch (error) {
       const { class: errorClass, message: errorMessage } = keep(error);
       const state = isTerminal(error) ? "failed" : "uncertain";
-      await settleCall(pool, { id, attempt, state, receipt: null, errorClass, errorMessage });
+      // the caller's own error is what it must hear of
+      await settle(pool, { id, attempt, state, receipt: null, errorClass, errorMessage }).catch(() => {});
       throw error;
     }
     crashPoint("effect.called");
-    await settleCall(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
+    await settle(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
     return JSON.parse(receipt);
   };
+}
+
+/** The result is known to nobody else: where the database is away for a moment, it is tried again while the lease lasts. */
+async function settle(pool: Pool, end: CallEnd): Promise<void> {
+  const until = steadyMs() + SETTLE_MS;
+  for (;;) {
+    try {
+      await settleCall(pool, end);
+      return;
+    } catch (error) {
+      if (steadyMs() + ASK_AGAIN_MS > until) throw error;
+      await sleep(ASK_AGAIN_MS);
+    }
+  }
 }
 
 /** Waits for whoever is making the same call at this moment. */

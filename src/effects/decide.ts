@@ -64,6 +64,11 @@ export function decide(result: AttemptResult, situation: Situation): Decision {
   }
 }
 
+/** Whether a call that may have been heard may be made once more: the peer knows its key, or the policy says so. */
+export function mayBeRepeated({ onUncertain, ageMs, keyValidMs }: Situation): boolean {
+  return onUncertain === "retry" || ageMs < keyValidMs;
+}
+
 /** What follows where nobody knows how a call ended, this one or one that was begun by a process that is gone. */
 export function afterDoubt(fault: Fault, situation: Situation): Decision {
   const delayMs = nextDelay(situation);

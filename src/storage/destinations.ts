@@ -72,15 +72,17 @@ export async function admit(
   let row = await look(client, destination, isLimited);
   if (row?.open && !isLimited) row = await look(client, destination, true);
   if (row && row.pause_ms > 0) return wait(row.pause_ms, "pause", row.pause_reason);
-  if (row?.open) {
-    if (row.probe_ms > 0) return wait(row.probe_ms, "circuit", row.open_reason);
+  if (row?.open && row.probe_ms > 0) return wait(row.probe_ms, "circuit", row.open_reason);
+  const admission: Admission = isLimited
+    ? await takeTurn(client, destination, limits, row?.turn_ms ?? 0)
+    : { admitted: true, turnAt: steadyMs() };
+  if (row?.open && admission.admitted) {
     await client.query(
       "update ukemi.destinations set probe_at = ukemi.now() + $2 * interval '1 ms' where name = $1",
       [destination, PROBE_MS],
     );
   }
-  if (!isLimited) return { admitted: true, turnAt: steadyMs() };
-  return takeTurn(client, destination, limits, row?.turn_ms ?? 0);
+  return admission;
 }
 
 async function look(client: Queryable, destination: string, locked: boolean): Promise<Row | undefined> {

@@ -27,7 +27,8 @@ with changed as (
   set state = $2::text, reason = $4::text, lease_until = null,
     ended_at = case when $2::text in ('done', 'failed') then ukemi.now() end,
     -- one that begins anew has all its time; that earlier calls may have been heard stays known
-    spent_ms = case when $3::text = 'again' then 0 else e.spent_ms end
+    spent_ms = case when $3::text = 'again' then 0 else e.spent_ms end,
+    released = $3::text = 'again'
   where e.id = $1::uuid
   returning e.id, e.kind, e.tenant, e.dedupe_key, e.event, e.state, e.job
 )

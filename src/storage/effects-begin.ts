@@ -9,8 +9,10 @@ export interface Beginning {
   readonly effect: string;
   readonly lease: Lease;
   readonly worker: string;
-  /** Whether a call of which nobody knows how it ended may be made again. */
+  /** Whether a call that was found under way, and that nobody makes any more, may be made again. */
   readonly mayRepeat: (effect: Effect) => boolean;
+  /** Whether it still may, now that its time has come. */
+  readonly mayStill: (effect: Effect) => boolean;
   /** The limits of a destination. */
   readonly limitsFor: (destination: string) => DestinationLimits;
 }
@@ -26,8 +28,8 @@ export type Begun =
     >)
   /** There is nothing left to do. */
   | { readonly is: "over"; readonly state: EffectState }
-  /** A call was begun by somebody who is gone, and must not be made again: a person has to find out. */
-  | { readonly is: "uncertain"; readonly effect: Effect };
+  /** A call may have been heard, and must not be made again: a person has to find out. */
+  | { readonly is: "uncertain"; readonly effect: Effect; readonly why: string };
 
 interface Row {
   readonly id: string;
@@ -44,11 +46,12 @@ interface Row {
   readonly spent_ms: number;
   readonly age_ms: number;
   readonly suppressed: string | null;
+  readonly released: boolean;
 }
 
 const LOCK = `
 select e.id::text, e.kind, e.tenant, e.dedupe_key, e.state, e.target, e.destination, e.on_uncertain, e.intent,
-  e.attempt, e.uncertainties, e.spent_ms,
+  e.attempt, e.uncertainties, e.spent_ms, e.released,
   coalesce(extract(epoch from ukemi.now() - f.started_at) * 1000, 0)::float8 as age_ms,
   (
     select s.reason from ukemi.mail_suppressions s
@@ -59,12 +62,16 @@ left join ukemi.effect_attempts f on f.effect = e.id and f.number = 1
 where e.id = $1::uuid
 for update of e`;
 
+const GONE = "the process that made the call is gone: nobody knows whether it was heard";
+const FORGOTTEN = "an earlier call may have been heard, and the peer does not know its key any more";
+const listed = (reason: string) => `the address is on the list of those not to write to: ${reason}`;
+
 const FENCE = "select from ukemi.jobs where id = $1 and lease_token = $2 and state = 'running' for share";
 
 const BEGIN = `
 with begun as (
   update ukemi.effects
-  set state = 'sending', attempt = attempt + 1, begun_at = ukemi.now(), ended_at = null, reason = null
+  set state = 'sending', attempt = attempt + 1, begun_at = ukemi.now(), reason = null, released = false
   where id = $1::uuid
   returning id, attempt, uncertainties
 )
@@ -82,6 +89,7 @@ export async function beginEffect(client: Queryable, beginning: Beginning): Prom
   if (!row) return { is: "over", state: "cancelled" };
   switch (row.state) {
     case "done":
+    case "failed":
     case "cancelled":
     case "suppressed":
     case "held":
@@ -90,15 +98,16 @@ export async function beginEffect(client: Queryable, beginning: Beginning): Prom
       await doubt(client, id);
       const effect = { ...effectOf(row), uncertainties: row.uncertainties + 1 };
       // decided here, where it is found: from now on `uncertain` means that it may be made again
-      if (!beginning.mayRepeat(effect)) return { is: "uncertain", effect };
+      if (!beginning.mayRepeat(effect)) return { is: "uncertain", effect, why: GONE };
       break;
     }
-    // failed: an operator has put its job back to work
-    case "failed":
-    case "planned":
     case "uncertain":
+      if (row.released || beginning.mayStill(effectOf(row))) break;
+      return { is: "uncertain", effect: effectOf(row), why: FORGOTTEN };
+    case "planned":
   }
   if (row.suppressed !== null) {
+    if (row.uncertainties > 0) return { is: "uncertain", effect: effectOf(row), why: listed(row.suppressed) };
     await suppress(client, id, row.suppressed);
     return { is: "over", state: "suppressed" };
   }
@@ -136,7 +145,7 @@ export async function doubt(client: Queryable, id: string): Promise<void> {
     `with doubted as (
        update ukemi.effects
        set state = 'uncertain', uncertainties = uncertainties + 1, lease_until = null,
-         reason = 'the process that made the call is gone: nobody knows whether it was heard'
+         reason = '${GONE}'
        where id = $1::uuid
        returning id, attempt, reason
      )
@@ -159,6 +168,29 @@ async function suppress(client: Queryable, id: string, reason: string): Promise<
      insert into ukemi.audit_log (actor, role, action, target, tenant, details)
      select 'ukemi', 'system', 'email.suppressed', id::text, tenant, jsonb_build_object('reason', $3::text)
      from suppressed`,
-    [id, `the address is on the list of those not to write to: ${reason}`, reason],
+    [id, listed(reason), reason],
+  );
+  await cancelFollowers(client, id);
+}
+
+/** What waits for one that never comes is cancelled with it. */
+async function cancelFollowers(client: Queryable, id: string): Promise<void> {
+  await client.query(
+    `with recursive waiting as (
+       select e.id from ukemi.effects e where e.after = $1::uuid and e.state = 'planned'
+       union
+       select e.id from ukemi.effects e join waiting w on e.after = w.id where e.state = 'planned'
+     ),
+     cancelled as (
+       update ukemi.effects e
+       set state = 'cancelled', ended_at = ukemi.now(), reason = 'what it waited for was suppressed'
+       from waiting w
+       where e.id = w.id and e.state = 'planned'
+       returning e.id, e.kind, e.tenant
+     )
+     insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+     select 'ukemi', 'system', kind || '.cancelled', id::text, tenant, jsonb_build_object('with', $1::text)
+     from cancelled`,
+    [id],
   );
 }

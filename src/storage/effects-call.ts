@@ -1,4 +1,5 @@
 // Calls whose answer somebody waits for: intended, begun and settled in the ledger, without a job.
+import { doubt } from "./effects-begin.ts";
 import type { Queryable } from "./postgres.ts";
 import { uuidv7 } from "./ids.ts";
 
@@ -76,14 +77,28 @@ export async function beginCall(client: Queryable, intent: CallIntent): Promise<
   if (row.state === "failed") return { is: "failed", reason: row.reason ?? "" };
   if (row.leased) return { is: "busy", id: row.id };
   if (row.expired || row.state === "held") {
-    await client.query(
-      "update ukemi.effects set state = 'held', lease_until = null, reason = $2 where id = $1::uuid",
-      [row.id, "the call may have been heard, and the peer no longer knows its key"],
-    );
+    if (row.state === "sending") await doubt(client, row.id);
+    if (row.state !== "held") await hold(client, row.id);
     return { is: "uncertain", id: row.id };
   }
   const begun = await client.query<{ number: number }>(BEGIN, [row.id, intent.leaseMs]);
   return { is: "go", id: row.id, attempt: begun.rows[0]!.number };
+}
+
+async function hold(client: Queryable, id: string): Promise<void> {
+  await client.query(
+    `with held as (
+       update ukemi.effects
+       set state = 'held', lease_until = null,
+         reason = 'the call may have been heard, and the peer no longer knows its key'
+       where id = $1::uuid
+       returning id, tenant, dedupe_key
+     )
+     insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+     select 'ukemi', 'system', 'call.held', id::text, tenant, jsonb_build_object('dedupe', dedupe_key)
+     from held`,
+    [id],
+  );
 }
 
 /** How a call ended. */

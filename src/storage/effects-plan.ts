@@ -46,7 +46,16 @@ with moment as materialized (
 ),
 -- Waits for one who is settling it at this moment: either he sees this intent, or it sees what he did.
 first as (
-  select e.id, e.state from ukemi.effects e where e.id = $16::uuid for share
+  select e.id, e.state from ukemi.effects e
+  where e.id = $16::uuid and coalesce(e.tenant, '') = coalesce($3::text, '')
+  for share
+),
+-- one that waits for what will never come does not come either
+verdict as (
+  select coalesce(
+    $17::text,
+    (select 'what it should come after was ' || state from first where state in ('cancelled', 'suppressed'))
+  ) as cancelled
 ),
 made as (
   insert into ukemi.effects (
@@ -54,15 +63,15 @@ made as (
     event, cause, handler, after, job, planned_at, ended_at, reason
   )
   select
-    $1::uuid, $2::text, $3::text, $4::text, case when $17::text is null then 'planned' else 'cancelled' end,
+    $1::uuid, $2::text, $3::text, $4::text, case when v.cancelled is null then 'planned' else 'cancelled' end,
     $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::text, $11::integer,
     $12::uuid, $13::bigint, $14::text, $16::uuid,
     case
-      when $17::text is null and ($16::uuid is null or (select state from first) = 'done')
+      when v.cancelled is null and ($16::uuid is null or (select state from first) = 'done')
       then nextval('ukemi.jobs_id_seq')
     end,
-    m.at, case when $17::text is not null then m.at end, $17::text
-  from moment m
+    m.at, case when v.cancelled is not null then m.at end, v.cancelled
+  from moment m, verdict v
   where $16::uuid is null or exists (select from first)
   on conflict (coalesce(tenant, ''), kind, dedupe_key) where suppressed_by is null do nothing
   returning id, job

@@ -29,11 +29,18 @@ with settled as (
   update ukemi.effects e
   set state = $3, receipt = $5, reason = $7,
     ended_at = case when $3 in ('done', 'failed') then ukemi.now() end,
-    uncertainties = e.uncertainties + case when $4 = 'uncertain' then 1 else 0 end,
+    uncertainties = e.uncertainties + case when $4 = 'uncertain' and e.state = 'sending' then 1 else 0 end,
     spent_ms = e.spent_ms + $9::float8 + $10::float8,
     lease_until = null
   -- whoever found it under way meanwhile has only said that he does not know
-  where e.id = $1::uuid and e.attempt = $2::integer and e.state in ('sending', 'uncertain')
+  where e.id = $1::uuid and e.attempt = $2::integer
+    and (
+      e.state in ('sending', 'uncertain')
+      or e.state = 'held' and exists (
+        select from ukemi.effect_attempts a
+        where a.effect = e.id and a.number = e.attempt and a.error_class = 'CallerGone'
+      )
+    )
   returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.state
 ),
 attempts as (
@@ -45,9 +52,9 @@ attempts as (
 audits as (
   insert into ukemi.audit_log (actor, role, action, target, tenant, details)
   select 'ukemi', 'system', s.kind || '.' || s.state, s.id::text, s.tenant,
-    jsonb_strip_nulls(jsonb_build_object(
+    $11::jsonb || jsonb_strip_nulls(jsonb_build_object(
       'dedupe', s.dedupe_key, 'event', s.event, 'attempt', s.attempt, 'error_class', $6::text
-    )) || $11::jsonb
+    ))
   from settled s
   where $11::text is not null and s.state <> 'planned'
 )
@@ -71,6 +78,17 @@ export async function settleEffect(client: Queryable, settlement: Settlement): P
   if (rows.length === 0) return false;
   if (settlement.state === "done") await launchFollowers(client, settlement.effect);
   return true;
+}
+
+/** It waited for its destination for as long as it may: failed, or held where a call may have been heard. */
+export async function expireEffect(client: Queryable, effect: string, reason: string): Promise<void> {
+  await client.query(
+    `update ukemi.effects
+     set state = case when uncertainties > 0 then 'held' else 'failed' end,
+       ended_at = case when uncertainties > 0 then null else ukemi.now() end, reason = $2
+     where id = $1::uuid and state in ('planned', 'uncertain')`,
+    [effect, reason],
+  );
 }
 
 const launch = (condition: string) => `

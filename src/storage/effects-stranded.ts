@@ -1,16 +1,24 @@
 // Effects whose job is gone while their call was under way: nobody will find out by himself how it ended.
 import type { Queryable } from "./postgres.ts";
 
+const GONE = `
+  not exists (
+    select from ukemi.jobs j
+    where j.id = e.job and j.state in ('running', 'ready', 'scheduled', 'waiting')
+  )`;
+
+const FIND = `
+select e.id::text
+from ukemi.effects e
+where e.state = 'sending' and e.kind <> 'call' and ${GONE}
+for update skip locked`;
+
 const HOLD = `
 with stranded as (
   update ukemi.effects e
   set state = 'held', uncertainties = e.uncertainties + 1,
     reason = 'the process that made the call died, and its job with it: nobody knows whether it was heard'
-  where e.state = 'sending' and e.kind <> 'call'
-    and not exists (
-      select from ukemi.jobs j
-      where j.id = e.job and j.state in ('running', 'ready', 'scheduled', 'waiting')
-    )
+  where e.id = any($1::uuid[]) and e.state = 'sending' and ${GONE}
   returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.reason
 ),
 attempts as (
@@ -26,5 +34,8 @@ from stranded`;
 
 /** Leaves them to a person. The alert is that of the dead letter. */
 export async function holdStranded(client: Queryable): Promise<void> {
-  await client.query(HOLD);
+  const { rows } = await client.query<{ id: string }>(FIND);
+  if (rows.length === 0) return;
+  // asked again when they are locked: meanwhile an operator may have put the job back to work
+  await client.query(HOLD, [rows.map(({ id }) => id)]);
 }

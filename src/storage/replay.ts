@@ -179,6 +179,13 @@ outcomes as (
   set status = 'pending', processed_at = null, error_message = null
   where o.event in (select event from changed) and ${NO_OTHER_DEAD}
 ),
+effects as (
+  -- whoever replays it has decided that it may be done; it has all its time again
+  update ukemi.effects e
+  set state = 'planned', ended_at = null, spent_ms = 0
+  from changed c
+  where e.job = c.id and e.state = 'failed'
+),
 audits as (${audits("job.replayed")})
 select queue, key, count(*)::int as count
 from changed

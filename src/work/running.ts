@@ -35,6 +35,8 @@ export interface Running {
   remove(job: RunningJob): void;
   leases(): Lease[];
   size(): number;
+  /** True while a call to the outside may be under way. */
+  isCalling(): boolean;
   /** Takes note of an extension that was asked for at that time: those not in `kept` are lost. Returns the lost ones. */
   extended(asked: readonly Lease[], kept: ReadonlySet<string>, askedAt: number): Job[];
   /** Stops those whose lease has ended by our own clock: the database could not be reached in time. */
@@ -68,6 +70,7 @@ export function createRunning(leaseMs: number): Running {
     remove: ({ job }) => void jobs.delete(keyOf(job)),
     leases: () => [...jobs.values()].map(({ job }) => job),
     size: () => jobs.size,
+    isCalling: () => [...jobs.values()].some(({ job }) => job.kind === "effect"),
     extended(asked, kept, askedAt) {
       const still = asked.flatMap((lease) => jobs.get(keyOf(lease)) ?? []);
       for (const running of still) if (kept.has(running.job.id)) running.leaseEndsAt = askedAt + leaseMs;

@@ -54,6 +54,11 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         behind = jobs.length === most ? endOfOneKind(jobs) : undefined;
         afterTenant = jobs.length > 0 ? (jobs.at(-1)!.tenant ?? "") : afterTenant;
         if (jobs.length === most) exhausted = false;
+        // with one free slot a claim looks at one tenant only: from the beginning again, before there is nothing
+        if (jobs.length === 0 && afterTenant !== "") {
+          afterTenant = "";
+          bell.ring();
+        }
         slots.release(queue, over.aborted ? most : most - jobs.length);
         if (over.aborted && jobs[0]) giveBackClaim(jobs[0].token);
         if (!over.aborted) for (const job of jobs) void run(job, askedAt);

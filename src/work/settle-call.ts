@@ -3,7 +3,7 @@ import { crashPoint } from "../crash-point.ts";
 import type { AttemptResult, Fault } from "../effects/attempt.ts";
 import { decide, type Decision } from "../effects/decide.ts";
 import { noteHealth, pause, type Health } from "../storage/destinations.ts";
-import { settleEffect, type Settlement } from "../storage/effects-settle.ts";
+import { expireEffect, settleEffect, type Settlement } from "../storage/effects-settle.ts";
 import type { Effect } from "../storage/effects.ts";
 import { classifyFault } from "../storage/faults.ts";
 import { suppressAddress } from "../storage/mail-feedback.ts";
@@ -27,10 +27,19 @@ export async function settleCall(
   result: AttemptResult,
   tookMs: number,
 ): Promise<EffectEnd> {
-  const decision = decide(result, situationOf(run, effect, tookMs));
-  const settlement = settlementOf(run, effect, { decision, result, tookMs });
-  const note = (client: Queryable) => noteDestination(client, effect, result);
+  const bounded = withBoundedPause(result);
+  const decision = decide(bounded, situationOf(run, effect, tookMs));
+  const settlement = settlementOf(run, effect, { decision, result: bounded, tookMs });
+  const note = (client: Queryable) => noteDestination(client, effect, bounded);
   return write(run, { effect, decision, settlement, note });
+}
+
+/** Longer than this nobody is left alone because of one answer: after a day it is asked again. */
+const PAUSE_MS_MAX = 86_400_000;
+
+function withBoundedPause(result: AttemptResult): AttemptResult {
+  if (result.is !== "again" || result.pauseMs === undefined) return result;
+  return { ...result, pauseMs: Math.min(result.pauseMs, PAUSE_MS_MAX) };
 }
 
 /** Leaves it to a person, in the transaction that found it: the call was begun by somebody who is gone. */
@@ -42,7 +51,7 @@ export async function settleHeld(
 ): Promise<{ readonly end: EffectEnd; readonly news: readonly EffectNews[] }> {
   const decision = { state: "held", fault } as const;
   await settleEffect(client, settlementOf(run, effect, { decision, result: undefined, tookMs: 0 }));
-  const end = await settleJob(client, run, decision);
+  const end = await settleJob(client, run, effect.id, decision);
   return { end: { ...end, effect: effect.id }, news: [{ is: "held", effect, fault }] };
 }
 
@@ -72,20 +81,41 @@ interface Ending {
 
 async function write(run: EffectRun, ending: Ending): Promise<EffectEnd> {
   let end: EffectEnd | undefined;
-  let refused: unknown;
+  let refused = false;
   await run.returns.until(async () => {
     try {
-      end = await settleBoth(run, ending);
+      end = await settleBoth(run, refused ? bareOf(ending) : ending);
     } catch (error) {
-      if (error instanceof LeaseLost) end = await settleAlone(run, ending);
-      else if (classifyFault(error) === "refused") refused = error;
-      else throw error;
+      if (error instanceof LeaseLost) end = await settleAlone(run, bareOf(ending));
+      // what is known of the call must be written down, whatever of it the database does not take
+      else if (classifyFault(error) !== "refused" || !refused) {
+        refused ||= classifyFault(error) === "refused";
+        throw error;
+      }
     }
   });
-  if (refused !== undefined) throw refused;
   crashPoint("effect.settled");
   // the worker has ended before the database answered: its lease lapses, and the call is uncertain
   return end ?? { outcome: "lost", effect: ending.effect.id };
+}
+
+/** Only what is needed to go on: nothing in it comes from the peer or the application. */
+function bareOf(ending: Ending): Ending {
+  const { settlement, decision } = ending;
+  const bare = {
+    ...settlement,
+    audit: null,
+    answer: null,
+    errorMessage: settlement.errorClass,
+    receipt: null,
+  };
+  const fault = { class: "Unkept", message: "what the peer said could not be kept" };
+  return {
+    ...ending,
+    settlement: bare,
+    decision: "fault" in decision ? { ...decision, fault } : decision,
+    note: () => Promise.resolve([]),
+  };
 }
 
 async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
@@ -93,15 +123,15 @@ async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
   const news: EffectNews[] = [];
   const end = await transaction(run.pool, async (client) => {
     news.length = 0;
-    await settleEffect(client, settlement);
+    const isOurs = await settleEffect(client, settlement);
     news.push(...(await note(client)));
+    if (isOurs && decision.state === "held") news.push({ is: "held", effect, fault: decision.fault });
     if (decision.state === "failed" && isRecipientRefused(decision.fault))
       await suppressAddress(client, effect.id, "refused");
-    const settled = await settleJob(client, run, decision);
+    const settled = await settleJob(client, run, effect.id, decision);
     crashPoint("effect.before_settle");
     return settled;
   });
-  if (decision.state === "held") news.push({ is: "held", effect, fault: decision.fault });
   for (const one of news) run.onNews(one);
   return { ...end, effect: effect.id };
 }
@@ -121,6 +151,7 @@ const NOTHING = { audits: [], links: new Map<string, string>() };
 async function settleJob(
   client: Queryable,
   { running: { job }, tried }: EffectRun,
+  effect: string,
   decision: Decision,
 ): Promise<Omit<EffectEnd, "effect">> {
   if (decision.state === "done" || decision.state === "held") {
@@ -130,6 +161,7 @@ async function settleJob(
   }
   const { failure, outcome } = failureOf(decision);
   const death: Death | null = await settleFailed(client, job, failure, tried());
+  if (death === "overdue") await expireEffect(client, effect, failure.error.message);
   if (death !== null) return { outcome: "dead", death, error: failure.error };
   return { outcome, error: failure.error };
 }
@@ -164,14 +196,23 @@ function settlementOf({ performer }: EffectRun, effect: Effect, ended: Ended): S
     attempt: effect.attempt,
     state: decision.state,
     result: result?.is ?? null,
-    receipt: decision.state === "done" ? JSON.stringify(decision.receipt) : null,
+    receipt: decision.state === "done" ? textOf(decision.receipt) : null,
     errorClass: fault?.class ?? null,
     errorMessage: fault?.message ?? null,
-    answer: fault?.answer === undefined ? null : JSON.stringify(fault.answer),
+    answer: fault?.answer === undefined ? null : textOf(fault.answer),
     tookMs,
     waitMs: "next" in decision && decision.next === "retry" ? decision.delayMs : 0,
-    audit: audit === undefined ? null : JSON.stringify(audit),
+    audit: audit === undefined ? null : textOf(audit),
   };
+}
+
+/** A transport of somebody else's may give what is no JSON: the mail was taken all the same. */
+function textOf(value: object): string | null {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return null;
+  }
 }
 
 /** What the call says of its destination; what is news there is told when it is committed. */

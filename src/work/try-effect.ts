@@ -2,9 +2,10 @@
 import { crashPoint } from "../crash-point.ts";
 import { sleep, steadyMs } from "../clock.ts";
 import type { AttemptResult, Fault } from "../effects/attempt.ts";
-import { afterDoubt } from "../effects/decide.ts";
+import { afterDoubt, mayBeRepeated } from "../effects/decide.ts";
 import { BUSY, nextTurn } from "../storage/destinations.ts";
 import { beginEffect, type Begun } from "../storage/effects-begin.ts";
+import { expireEffect } from "../storage/effects-settle.ts";
 import type { Effect } from "../storage/effects.ts";
 import { transaction, type Queryable } from "../storage/postgres.ts";
 import { settleDone } from "../storage/settle.ts";
@@ -53,11 +54,6 @@ const NOTHING = { audits: [], links: new Map<string, string>() };
 
 const NOT_MADE: Fault = { class: "Stopped", message: "the call was not made: the worker had to stop" };
 
-const CALLER_GONE: Fault = {
-  class: "CallerGone",
-  message: "the process that made the call is gone: nobody knows whether it was heard",
-};
-
 /** What is to be done; or that the job is settled for now: it makes room for others, or a person must decide. */
 type Beginning =
   | Exclude<Begun, { readonly is: "uncertain" }>
@@ -87,11 +83,13 @@ async function beginOrSettle(
     lease: running.job,
     worker,
     // what a process did before it died burns no try; whether it is done again is the policy's to say
-    mayRepeat: (found) => afterDoubt(CALLER_GONE, situationOf(run, found, 0)).state !== "held",
+    mayRepeat: (found) => afterDoubt(NOT_MADE, situationOf(run, found, 0)).state !== "held",
+    mayStill: (found) => mayBeRepeated(situationOf(run, found, 0)),
     limitsFor: (destination) => performer.limitsFor(destination),
   });
   if (begun.is === "uncertain") {
-    return { is: "settled", ...(await settleHeld(run, client, begun.effect, CALLER_GONE)) };
+    const fault = { class: "CallerGone", message: begun.why };
+    return { is: "settled", ...(await settleHeld(run, client, begun.effect, fault)) };
   }
   if (begun.is !== "wait" || steadyMs() + begun.waitMs <= until) return begun;
   const { why, destination, detail } = begun;
@@ -103,11 +101,13 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   const { running, performer } = run;
   const signal = running.stop.signal();
   crashPoint("effect.begun");
+  let isUnmade = false;
   const turn = async () => {
     await untilTurn(run, effect, turnAt);
     // by our own steady clock, whatever timers have or have not fired: another may hold the job by now
     if (running.leaseEndsAt <= steadyMs()) running.stop.stop(new Stopped("lease_lost"));
-    if (running.stop.reason()) throw new Error(NOT_MADE.message);
+    isUnmade = running.stop.reason() !== undefined;
+    if (isUnmade) throw new Error(NOT_MADE.message);
   };
   if (!performer.takesTurn) await turn().catch(() => {});
   if (running.stop.reason()) return settleUnmade(run, effect, NOT_MADE, 0);
@@ -117,13 +117,14 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   const result = await performer.perform(effect, limits).catch(asUncertain);
   crashPoint("effect.called");
   // it came to nothing because we had to stop: that is no fault of the effect, and burns no try
-  if (result.is === "again" && running.stop.reason())
-    return settleUnmade(run, effect, result.fault, steadyMs() - startedAt);
+  if (isUnmade || (result.is === "again" && running.stop.reason()))
+    return settleUnmade(run, effect, NOT_MADE, steadyMs() - startedAt);
   return settleCall(run, effect, result, steadyMs() - startedAt);
 }
 
 /** A turn that was missed by more than this is not used: the calls before and after it would be too close to it. */
 const LATE_MS = 25;
+const ASK_AGAIN_MS = 100;
 
 /** Waits for the call's turn; one that was missed, because this process or the database was slow, is taken anew. */
 async function untilTurn(
@@ -137,8 +138,10 @@ async function untilTurn(
     const waitMs = at - steadyMs();
     if (waitMs > 0) await sleep(waitMs, running.stop.signal());
     if (!isSpaced || running.stop.reason() || steadyMs() - at <= LATE_MS) return;
-    // a database that cannot be asked now must not make a call that was begun fail
-    at = await nextTurn(pool, effect.destination, limits).catch(steadyMs);
+    // where the database cannot be asked nobody knows whose turn it is: until the lease ends, it is asked again
+    at = await nextTurn(pool, effect.destination, limits).catch(() => steadyMs() - LATE_MS - 1);
+    if (steadyMs() - at > LATE_MS) await sleep(ASK_AGAIN_MS, running.stop.signal());
+    if (running.leaseEndsAt <= steadyMs()) return;
   }
 }
 
@@ -159,6 +162,7 @@ async function postpone(
   const error = { class: BUSY, message, stack: null };
   const failure = { next: "wait", withinMs: PATIENCE_MS, delayMs: waitMs, error } as const;
   const death = await settleFailed(client, run.running.job, failure, run.tried());
+  if (death !== null) await expireEffect(client, effect, message);
   return death === null ? { outcome: "not_yet", error, effect } : { outcome: "dead", death, error, effect };
 }
 

@@ -137,6 +137,8 @@ export function createWorker(options: WorkerOptions): Worker {
   async function leave(current: Shift, { id, presence }: Registered, duties: Pool): Promise<void> {
     const stopped = current.running.size();
     current.abort("stopping");
+    // what is known of calls is written down while their jobs are still ours
+    if (current.running.isCalling()) await inTime(current.drained(), STOP_GRACE_MS, () => {});
     // what cannot be given back in time is found by others: the session ends, and its lock with it
     const given = endWorker(duties, id, "stopped").catch((error: unknown) => {
       options.tell("warn", "leases could not be given back", { worker: id, error: describeFault(error) });

@@ -20,7 +20,8 @@ async function startWorld(peerAnswer: PeerAnswer = ok) {
   const peer = await startPeer(peerAnswer);
   onTestFinished(() => peer.stop());
   const database = await createDatabase();
-  const made = makeUkemi(database.url, { http: { allow: [peer.url], tries: 3 } });
+  const destinations = { [peer.url]: { headers: { authorization: "Bearer token" } } };
+  const made = makeUkemi(database.url, { http: { allow: [peer.url], tries: 3, destinations } });
   return { ...database, ...made, peer };
 }
 

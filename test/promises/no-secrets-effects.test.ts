@@ -13,6 +13,8 @@ const CANARIES = {
   name: "Canaryname Jane",
 };
 
+const textOf = (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : "no error");
+
 test("peers repeat every secret they were given, and none of it is told", async () => {
   const alerts: unknown[] = [];
   const peer = await startPeer((response, request, call) => {
@@ -55,17 +57,22 @@ test("peers repeat every secret they were given, and none of it is told", async 
   }
   const wrong = await ukemi.effects
     .email(null, "receipt", { to: CANARIES.address, data: { name: CANARIES.name }, dedupe: "2" })
-    .catch((error: unknown) => String(error));
+    .catch(textOf);
   const conflict = await ukemi.effects
     .email(null, "receipt", { to: `other.${CANARIES.address}`, data: RECEIPT, dedupe: "1" })
-    .catch((error: unknown) => String(error));
+    .catch(textOf);
   await untilDrained(pool);
   // the peers did see them: otherwise nothing would be shown here
   expect(peer.seen.some(({ headers }) => headers.authorization === CANARIES.token)).toBe(true);
   expect(inbox.steps.some(({ who }) => who === CANARIES.address)).toBe(true);
 
   const told = [...lines(), ...alerts].map((line) => JSON.stringify(line));
-  const everything = [...told, wrong, conflict, await ukemi.metrics.registry.metrics()].join("\n");
+  const everything = [
+    ...told,
+    JSON.stringify(wrong),
+    JSON.stringify(conflict),
+    await ukemi.metrics.registry.metrics(),
+  ].join("\n");
   for (const canary of Object.values(CANARIES)) {
     expect(everything).not.toContain(canary);
     expect(everything).not.toContain(canary.split(" ").at(-1));

@@ -28,7 +28,11 @@ export async function startLedger(
   const server = await startTestServer({
     database: store.url,
     pollMs: 50,
-    http: { allow: [peer.url], tries: 3 },
+    http: {
+      allow: [peer.url],
+      tries: 3,
+      destinations: { [peer.url]: { headers: { authorization: "Bearer token" } } },
+    },
     ...options,
   });
   return { ...store, ...server, store, peer };

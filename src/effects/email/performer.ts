@@ -109,7 +109,7 @@ export function createEmail(options: EmailKindOptions): EmailKind {
     perform,
     auditOf(effect) {
       const { template, to, details } = readIntent(effect);
-      return { template, to: maskMailbox(to), ...details };
+      return { ...details, template, to: maskMailbox(to) };
     },
     close: () => transport.close(),
     async ready() {
@@ -159,10 +159,13 @@ export function addressOf(mailbox: string): string {
 
 const readIntent = ({ intent }: Effect): EmailIntent => JSON.parse(intent) as EmailIntent;
 
+/** What PostgreSQL's JSON does not hold: NUL, and one half of a character that takes two units of UTF-16. */
+const UNKEEPABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i;
+
 function toJson(intent: EmailIntent): string | undefined {
   try {
     const text = JSON.stringify(intent);
-    return Buffer.byteLength(text) <= INTENT_BYTES_MAX && !text.includes("\\u0000") ? text : undefined;
+    return Buffer.byteLength(text) <= INTENT_BYTES_MAX && !UNKEEPABLE.test(text) ? text : undefined;
   } catch {
     return undefined;
   }

@@ -79,10 +79,13 @@ export function createHttp(options: HttpOptions = {}): HttpKind {
     },
     keyValidMs: (effect) =>
       readIntent(effect).idempotent ? (known.get(effect.destination)?.keyValidMs ?? DAY_MS) : 0,
-    perform(effect, limits) {
+    async perform(effect, limits) {
       const intent = readIntent(effect);
-      const headers = { ...intent.headers, ...known.get(effect.destination)?.headers };
-      return caller.call({ ...intent, headers, idempotencyKey: effect.id }, limits);
+      const ours = known.get(effect.destination)?.headers;
+      const headers = { ...intent.headers, ...ours };
+      const result = await caller.call({ ...intent, headers, idempotencyKey: effect.id }, limits);
+      // credentials that this effect brought itself say nothing about those of others
+      return result.is === "blocked" && !ours ? { is: "failed", fault: result.fault } : result;
     },
     auditOf: (effect) => ({ destination: effect.destination, method: readIntent(effect).method }),
     close: () => caller.close(),

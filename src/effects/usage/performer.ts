@@ -1,6 +1,6 @@
 // Carrying out effects of kind usage: records of use, each known to the meter by its `source_event_id`.
 import { UkemiError } from "../../errors.ts";
-import type { Draft } from "../draft.ts";
+import { readOptions, type Draft } from "../draft.ts";
 import type { Performer } from "../performer.ts";
 import { createGather } from "./gather.ts";
 import { createMeter } from "./meter.ts";
@@ -53,9 +53,10 @@ export function createUsage({ url, token, tenant, batchSize, retriesMax }: Usage
       const read = readRecord(text);
       if ("fault" in read)
         throw new UkemiError("invalid_option", `effects.usage: the record is wrong: ${read.fault}.`);
+      const { dedupeKey } = readOptions("usage", { dedupe: dedupe ?? record.source_event_id ?? idOf(text) });
       return {
         kind: "usage",
-        dedupeKey: dedupe ?? record.source_event_id ?? idOf(text),
+        dedupeKey,
         target: tenant,
         amount: null,
         currency: null,

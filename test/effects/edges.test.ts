@@ -1,0 +1,160 @@
+// Where effects could be lost, repeated or stuck: found by trying to break the ledger, kept so that it stays mended.
+import { expect, onTestFinished, test } from "vitest";
+import type { MailTransport } from "../../src/effects/email/transport.ts";
+import type { Pool } from "../../src/storage/postgres.ts";
+import { createDatabase } from "../support/database.ts";
+import { startPeer, type PeerAnswer } from "../support/http-peer.ts";
+import { RECEIPT, startMailWorld } from "../support/mail-world.ts";
+import { until } from "../support/until.ts";
+import { makeUkemi, untilDrained } from "../support/work.ts";
+import type { HttpOptions } from "../../src/effects/http/performer.ts";
+
+const MAIL = { to: "jane@example.net", data: RECEIPT, dedupe: "1" };
+
+async function startWorld(answer: PeerAnswer, http: HttpOptions = {}) {
+  const peer = await startPeer(answer);
+  onTestFinished(() => peer.stop());
+  const database = await createDatabase();
+  const made = makeUkemi(database.url, { http: { allow: [peer.url], tries: 3, ...http } });
+  return { ...database, ...made, peer };
+}
+
+const statesIn = async (pool: Pool) => {
+  const { rows } = await pool.query<{ state: string }>(
+    "select state from ukemi.effects order by planned_at, id",
+  );
+  return rows.map(({ state }) => state);
+};
+
+test("half of a character, which the database would not take, is refused where it is intended", async () => {
+  const { ukemi, pool } = await startMailWorld();
+  await expect(
+    ukemi.effects.email(null, "receipt", { ...MAIL, details: { office: "\ud83d" } }),
+  ).rejects.toThrow("data and details must be JSON");
+  expect(await statesIn(pool)).toEqual([]);
+});
+
+test("a mail that was taken is done, whatever its transport gives for it", async () => {
+  let sent = 0;
+  const transport: MailTransport = {
+    name: "odd",
+    send: () => {
+      sent += 1;
+      return Promise.resolve({ is: "done", receipt: { big: 1n, cut: "\ud83d" } });
+    },
+    close: () => Promise.resolve(),
+  };
+  const { ukemi, pool } = await startMailWorld({}, { email: { transport } });
+  await ukemi.work();
+  await ukemi.effects.email(null, "receipt", MAIL);
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["done"]);
+  expect(sent).toBe(1);
+});
+
+test("one that may have been heard is not repeated when the peer has forgotten its key", async () => {
+  const { ukemi, pool, peer } = await startWorld((response, request, call) =>
+    call === 1 ? request.socket.destroy() : response.end(),
+  );
+  await ukemi.work();
+  await ukemi.effects.http(null, { url: peer.url, dedupe: "k", idempotent: true });
+  await until(async () => (await statesIn(pool))[0] === "uncertain", "the doubt");
+  await pool.query("update ukemi.clock set shift = '30 hours'");
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["held"]);
+  expect(peer.seen).toHaveLength(1);
+  const { rows } = await pool.query<{ id: string }>("select id from ukemi.effects");
+  await ukemi.operate.effects.resolve(rows[0]!.id, "again", { actor: "test", reason: "asked them" });
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["done"]);
+});
+
+test("with one call at a time every tenant has its turn, and nobody waits for ever", async () => {
+  const { ukemi, pool, peer } = await startWorld((response) => response.end(), { concurrency: 1 });
+  for (let n = 0; n < 5; n += 1) {
+    for (const tenant of ["a", "b"])
+      await ukemi.effects.http(null, { url: peer.url, dedupe: `${n}`, tenant });
+  }
+  await ukemi.work();
+  await untilDrained(pool);
+  expect(peer.seen).toHaveLength(10);
+});
+
+test("a token that an effect brought itself closes the destination for nobody else", async () => {
+  const { ukemi, pool, peer } = await startWorld((response, request) => {
+    response.statusCode = request.headers.authorization === "Bearer stale" ? 401 : 200;
+    response.end();
+  });
+  await ukemi.work();
+  await ukemi.effects.http(null, { url: peer.url, dedupe: "1", headers: { authorization: "Bearer stale" } });
+  await ukemi.effects.http(null, { url: peer.url, dedupe: "2" });
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["failed", "done"]);
+});
+
+test("what should come after one that was cancelled, or is another tenant's, does not wait for ever", async () => {
+  const { ukemi, pool } = await startMailWorld();
+  const off = await ukemi.effects.email(null, "receipt", { ...MAIL, switchedOff: true });
+  await ukemi.effects.email(null, "receipt", { ...MAIL, dedupe: "2", after: off });
+  expect(await statesIn(pool)).toEqual(["cancelled", "cancelled"]);
+  await expect(
+    ukemi.effects.email(null, "receipt", { ...MAIL, dedupe: "3", after: off, tenant: "other" }),
+  ).rejects.toMatchObject({ code: "effect_conflict" });
+});
+
+test("a mail that may have been sent is held, not suppressed, when its address is listed", async () => {
+  let isFirst = true;
+  const { ukemi, pool } = await startMailWorld({
+    onStep(step) {
+      if (step.at !== "end" || !isFirst) return undefined;
+      isFirst = false;
+      return { drop: true, keep: true };
+    },
+  });
+  await ukemi.work();
+  await ukemi.effects.email(null, "receipt", MAIL);
+  await until(async () => (await statesIn(pool))[0] === "uncertain", "the doubt");
+  await pool.query(
+    "insert into ukemi.mail_suppressions (address, reason) values ('jane@example.net', 'bounce')",
+  );
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["held"]);
+});
+
+test("one that died of its time has all of it again when it is replayed", async () => {
+  let isSlow = true;
+  const { ukemi, pool, inbox } = await startMailWorld(
+    { onStep: ({ at }) => (isSlow && at === "rcpt" ? { code: 451, text: "later" } : undefined) },
+    { mailTimeLimitMs: 1000 },
+  );
+  await ukemi.work();
+  await ukemi.effects.email(null, "receipt", MAIL);
+  const [job] = await untilDrained(pool);
+  expect(job!.death).toBe("exhausted");
+  isSlow = false;
+  await ukemi.operate.dead.replay({ ids: [Number(job!.id)] }, { actor: "test", reason: "they are back" });
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["done"]);
+  expect(inbox.mails).toHaveLength(1);
+});
+
+test("a call that waits for its turn when the worker stops was not made, and goes out afterwards", async () => {
+  const { url, pool, ukemi, peer } = await startWorld((response) => response.end(), {});
+  await ukemi.stop();
+  const slow = makeUkemi(url, {
+    drainTimeoutMs: 0,
+    http: { allow: [peer.url], destinations: { [peer.url]: { gapMs: 1500 } } },
+  });
+  await slow.ukemi.work();
+  for (const dedupe of ["1", "2"]) await slow.ukemi.effects.http(null, { url: peer.url, dedupe, body: "x" });
+  await peer.saw(1);
+  await until(async () => (await statesIn(pool)).includes("sending"), "one to wait for its turn");
+  await slow.ukemi.stop();
+  expect(await statesIn(pool)).not.toContain("sending");
+  expect(await statesIn(pool)).not.toContain("held");
+  const next = makeUkemi(url, { http: { allow: [peer.url] } });
+  await next.ukemi.work();
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["done", "done"]);
+  expect(peer.seen).toHaveLength(2);
+});
