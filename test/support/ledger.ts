@@ -38,12 +38,15 @@ export async function startLedger(
   return { ...store, ...server, store, peer };
 }
 
+let made = 0;
+
 /** A row of the ledger; what is not given is that of a mail that was sent. */
 export async function insertEffect(
   pool: Pool,
   { state = "done", ...changes }: Readonly<Record<string, unknown>> & { readonly state?: string } = {},
 ): Promise<string> {
-  const id = uuidv7(Date.now());
+  made += 1;
+  const id = uuidv7(Date.now() + made); // those of one millisecond have no order
   const row = {
     id,
     kind: "email",
