@@ -726,6 +726,13 @@ begin
     -- as they were taken: the last one says where the next claim begins
     order by array_position(taken, j.id);
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.lease_lost()
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'the lease was lost' using errcode = 'UK001';
+end $function$
 CREATE OR REPLACE FUNCTION ukemi.make_body_months(ahead integer)
  RETURNS integer
  LANGUAGE plpgsql

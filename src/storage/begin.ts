@@ -38,20 +38,20 @@ export async function begin(
   limits: Bounds,
   local: readonly Setting[] = [],
 ): Promise<void> {
-  const bounds = boundsOf(limits);
   if (limits.pooled) {
-    await client.query(`begin; ${setAll("set local", [...bounds, ...local])}`);
+    await client.query(`begin; ${setAll("set local", [...boundsOf(limits), ...local])}`);
     return;
   }
   // not in one text: a transaction that is rolled back would take the bounds with it
   await Promise.all([
-    bound(client, setAll("set", bounds)),
+    bound(client, limits),
     client.query(`begin; ${setAll("set local", local)}`),
   ]);
 }
 
-/** Sets the bounds of the connection, where they are not what they were last set to. */
-async function bound(client: pg.ClientBase, bounds: string): Promise<void> {
+/** Sets the bounds of a connection that is not a pooler's, where they are not what they were last set to. */
+export async function bound(client: pg.ClientBase, limits: Bounds): Promise<void> {
+  const bounds = setAll("set", boundsOf(limits));
   if (bounded.get(client) === bounds) return;
   bounded.delete(client);
   await client.query(bounds);
@@ -73,11 +73,18 @@ export function markAndBound(limits: TransactionLimits): string {
   return `select ${settings.map(set).join(", ")}`;
 }
 
-/** True for statements that can do no more than read and write rows: no settings, no locks, no end of the transaction. */
+const ROWS = /^\s*(?:select|insert|update|delete|with|values|merge)\b/i;
+const SAVEPOINTS = /^\s*(?:savepoint|release|rollback|begin|commit)\b/i;
+const MORE = /set_config|advisory|;\s*\S/i;
+
+/** True for statements that can do no more than read and write rows: no settings, no locks, no savepoints. */
+export function isOfRows(text: string): boolean {
+  return ROWS.test(text) && !MORE.test(text);
+}
+
+/** The same with savepoints: nothing that outlives the transaction, and not its end. */
 export function isPlain(text: string): boolean {
-  const plain =
-    /^\s*(?:select|insert|update|delete|with|values|merge|savepoint|release|rollback|begin|commit)\b/i;
-  return plain.test(text) && !/set_config|advisory|;\s*\S/i.test(text);
+  return isOfRows(text) || (SAVEPOINTS.test(text) && !MORE.test(text));
 }
 
 /** True for statements that open a savepoint: what is set inside is undone with it. */

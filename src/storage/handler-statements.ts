@@ -4,6 +4,7 @@ import { UkemiError } from "../errors.ts";
 import type { Blame } from "./blame.ts";
 import { clientLike, withCallbacks } from "./client-like.ts";
 import { isAnswered } from "./faults.ts";
+import type { Sendable } from "./one-trip.ts";
 import { asSent, type Queryable } from "./postgres.ts";
 import { createSavepoints, type Sender } from "./savepoints.ts";
 
@@ -11,7 +12,7 @@ import { createSavepoints, type Sender } from "./savepoints.ts";
 export interface HandlerTransaction extends Queryable {
   /**
    * Sends a statement whose answer the handler does not need: nothing waits for it, and it goes out together with what
-   * follows. Where it fails, the try fails.
+   * follows, at the latest with the completion. Where it fails, the try fails.
    */
   send(query: pg.QueryConfig): void;
   send(text: string, values?: unknown[]): void;
@@ -31,6 +32,8 @@ export interface Statements {
   allWentWell(): boolean;
   /** Resolves when every statement has been given to the connection. */
   handedOver(): Promise<void>;
+  /** Those that were held back. They stay so until one is sent that is not. */
+  held(): readonly Sendable[];
 }
 
 export interface StatementOptions {
@@ -39,15 +42,19 @@ export interface StatementOptions {
   readonly clientFor: (text: string, waitedFor: boolean) => Promise<pg.ClientBase>;
   /** A statement that nobody waits for has failed. */
   readonly onSendFailed?: () => void;
+  /** True where one that nobody waits for may be held back until the end. @default none is */
+  readonly mayHold?: (text: string) => boolean;
 }
 
-export function createStatements({ blame, clientFor, onSendFailed }: StatementOptions): Statements {
+export function createStatements(options: StatementOptions): Statements {
+  const { blame, clientFor, onSendFailed, mayHold = () => false } = options;
   const savepoints = createSavepoints();
   let over: string | undefined;
   let unanswered = 0; // or failed
   let sendFailed = false;
   let failure: unknown; // of one that nobody waited for, and that was never sent
   let handing: Promise<unknown> = Promise.resolve();
+  let held: Sendable[] = [];
 
   /** The text of what was asked for; throws where it cannot be sent. */
   function textOf(query: unknown): string {
@@ -68,6 +75,7 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
   ): Promise<pg.QueryResult> {
     const text = textOf(query);
     const asText = typeof query === "string";
+    letGo(); // what was sent before goes before
     if (waitedFor) unanswered += 1;
     try {
       const opened = clientFor(text, waitedFor);
@@ -96,7 +104,19 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
       throw new UkemiError("transaction_over", "The values of a statement must be an array.");
     }
     const ready = { ...statement, values: statement.values?.map(asSent) };
-    run(null, [ready], false).catch(() => {}); // noted
+    if (mayHold(text)) held.push(ready);
+    else sendNow(ready);
+  }
+
+  function sendNow(statement: object): void {
+    run(null, [statement], false).catch(() => {}); // noted
+  }
+
+  function letGo(): void {
+    if (held.length === 0) return;
+    const sent = held;
+    held = [];
+    sent.forEach(sendNow);
   }
 
   /** Of a statement that nobody waits for. */
@@ -132,13 +152,14 @@ export function createStatements({ blame, clientFor, onSendFailed }: StatementOp
     async handedOver() {
       await handing.catch(() => {});
     },
+    held: () => held,
   };
 }
 
 /** What each name stands for on a connection: `pg` would refuse another text only after COMMIT was sent behind it. */
 const named = new WeakMap<pg.ClientBase, Map<string, string>>();
 
-function requireSameText(client: pg.ClientBase, query: unknown): void {
+export function requireSameText(client: pg.ClientBase, query: unknown): void {
   const { name, text } = Object(query) as { readonly name?: unknown; readonly text?: unknown };
   if (typeof name !== "string" || typeof text !== "string") return;
   const texts = named.get(client) ?? new Map<string, string>();

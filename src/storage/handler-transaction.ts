@@ -1,11 +1,22 @@
 // A handler's transaction: opened when it is first used, and committed only together with the job's completion.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { begin, isPlain, mark, markOf, opensSavepoint, tidy, type TransactionLimits } from "./begin.ts";
+import {
+  begin,
+  bound,
+  isOfRows,
+  isPlain,
+  mark,
+  markOf,
+  opensSavepoint,
+  tidy,
+  type TransactionLimits,
+} from "./begin.ts";
 import { createBlame } from "./blame.ts";
 import { commit, CommitUnknown } from "./commit.ts";
 import { isAnswered } from "./faults.ts";
-import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
+import { createStatements, requireSameText, type HandlerTransaction } from "./handler-statements.ts";
+import { commitInOneTrip, learnsNames } from "./one-trip.ts";
 import { answeredIn, cut, sendTogether, type Pool } from "./postgres.ts";
 import { LeaseLost, type Statement } from "./settle.ts";
 
@@ -40,25 +51,34 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   const blame = createBlame();
   let leaves = false; // something behind in the session
   let marked = false;
-  const statements = createStatements({ blame, clientFor });
+  const statements = createStatements({
+    blame,
+    clientFor,
+    // a pooler's connection has no bounds of its own: they are set in the transaction, which must then be begun
+    mayHold: (text) => opening === undefined && !limits.pooled && isOfRows(text),
+  });
 
   function opened(): Promise<pg.PoolClient> {
-    opening ??= open().catch((error: unknown) => {
-      blame.connectionLost();
-      throw error;
+    opening ??= connect().then((client) => {
+      // not waited for: what the handler sends goes out with it, and fails where this does
+      sendTogether(client);
+      const beginning = begin(client, limits, marked ? [markOf(limits)] : []);
+      beginning.then(() => (hasBegun = true), blame.note);
+      begun = beginning;
+      return client;
     });
     return opening;
   }
 
-  async function open(): Promise<pg.PoolClient> {
-    const client = await pool.connect();
-    client.on("error", blame.noteLoss);
-    // not waited for: what the handler sends goes out with it, and fails where this does
-    sendTogether(client);
-    const beginning = begin(client, limits, marked ? [markOf(limits)] : []);
-    beginning.then(() => (hasBegun = true), blame.note);
-    begun = beginning;
-    return client;
+  async function connect(): Promise<pg.PoolClient> {
+    try {
+      const client = await pool.connect();
+      client.on("error", blame.noteLoss);
+      return client;
+    } catch (error) {
+      blame.connectionLost();
+      throw error;
+    }
   }
 
   async function clientFor(text: string, waitedFor: boolean): Promise<pg.PoolClient> {
@@ -108,19 +128,12 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
 
   return {
     tx: statements.tx,
-    used: () => opening !== undefined,
+    used: () => opening !== undefined || statements.held().length > 0,
     lostToInfrastructure: blame.isInfrastructure,
     mark: () => (marked ? limits.mark : null),
     async commit(last) {
       try {
-        const isFirst = opening === undefined; // one statement alone needs no transaction
-        const client = await opened();
-        await statements.handedOver();
-        if (!marked && !isFirst) await answeredIn(client, limits.commitMs, begun!).catch(requireBegun);
-        statements.requireSound();
-        const ended = await finish({ why: "it was committed", passesOn: true }, () =>
-          commit(client, last, limits),
-        );
+        const ended = await (opening === undefined && !limits.pooled ? commitAtOnce(last) : commitOpen(last));
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {
@@ -135,6 +148,28 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     },
     abandon: () => void abandon(),
   };
+
+  /** Nothing was sent yet: all of it goes out in one trip. */
+  async function commitAtOnce(last: readonly Statement[]): Promise<boolean> {
+    statements.requireSound();
+    opening = connect();
+    const client = await opening;
+    const all = [...statements.held(), ...last];
+    for (const statement of all) requireSameText(client, statement);
+    await answeredIn(client, limits.commitMs, bound(client, limits));
+    hasBegun = true;
+    const passesOn = !learnsNames(client, all); // where it fails, who comes behind would not know what the server knows
+    return finish({ why: "it was committed", passesOn }, () => commitInOneTrip(client, all));
+  }
+
+  async function commitOpen(last: readonly Statement[]): Promise<boolean> {
+    const isFirst = opening === undefined; // one statement alone needs no transaction
+    const client = await opened();
+    await statements.handedOver();
+    if (!marked && !isFirst) await answeredIn(client, limits.commitMs, begun!).catch(requireBegun);
+    statements.requireSound();
+    return finish({ why: "it was committed", passesOn: true }, () => commit(client, last, limits));
+  }
 
   async function abandon(): Promise<void> {
     statements.end("its handler was stopped");

@@ -47,7 +47,32 @@ select ukemi.settle_done(
   $1::bigint, $2::uuid, $3::text, $4::integer, $5::text, $6::text, $7::jsonb, $8::jsonb, $9::float8, $10::uuid, $11::text
 ) as settled`;
 
-/** What the function raises where the fence failed. */
+/**
+ * The same for most jobs, as one plain statement: the function is four, and twice as dear. It calls no other function unless
+ * the fence fails. The sum of two clocks is `ukemi.now()`.
+ */
+const DONE_PLAINLY = `
+with fenced as (
+  update ukemi.jobs
+  set state = 'done', attempt = attempt + 1, finished_at = clock_timestamp() + (select shift from ukemi.clock),
+    lease_until = null, lease_token = null, worker = null, key_held = false,
+    error_class = null, error_message = null, not_yet_since = null, returns = 0
+  where id = $1::bigint and lease_token = $2::uuid
+    and ($3::text is null or $3::text = coalesce(current_setting('ukemi.job', true), ''))
+  returning event, finished_at
+),
+outcome as (
+  insert into ukemi.event_outcomes (event, status, processed_at)
+  select event, 'success', finished_at
+  from fenced
+  on conflict (event) do update
+  set status = excluded.status, processed_at = excluded.processed_at, error_message = null
+)
+select case when count(*) = 1 then true else ukemi.lease_lost() end as settled,
+  case when current_setting('synchronous_commit') in ('off', 'local') then set_config('synchronous_commit', 'on', true) end
+from fenced`;
+
+/** What is raised where the fence failed. */
 const LEASE_LOST = "UK001";
 
 /** A statement whose values are ready to be sent. */
@@ -67,6 +92,9 @@ export interface Done {
 
 /** The statement that completes a job inside the handler's transaction: outcome, links, audit and completion. */
 export function completionOf(job: Job, { trail, attempt, within }: Done): Statement {
+  if (isPlain(job, trail)) {
+    return { name: "ukemi settle plainly", text: DONE_PLAINLY, values: [job.id, job.token, within] };
+  }
   return {
     name: "ukemi settle",
     text: DONE,
@@ -85,6 +113,10 @@ export function completionOf(job: Job, { trail, attempt, within }: Done): Statem
     ],
   };
 }
+
+/** True for the only job of an event, at its first try, of which there is nothing to say: under its lease nobody changes that. */
+const isPlain = ({ event, siblings, attempt, recoveries }: Job, { audits, links }: Trail) =>
+  event !== undefined && siblings <= 1 && attempt + recoveries + audits.length + links.size === 0;
 
 const billingOf = ({ links }: Trail) => links.get("billing") ?? null;
 const officeOf = ({ links }: Trail) => links.get("office") ?? links.get("tenant") ?? null;

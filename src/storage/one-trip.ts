@@ -1,0 +1,88 @@
+// A whole transaction in one trip, without BEGIN and COMMIT. The server runs all statements up to one Sync in one transaction,
+// and commits it there; where one of them fails, none has happened.
+import pg from "pg";
+import { crashPoint } from "../crash-point.ts";
+import { CommitUnknown } from "./commit.ts";
+import { classifyFault, isAnswered } from "./faults.ts";
+import { asSent } from "./postgres.ts";
+import { whyNotSettled } from "./settle.ts";
+
+/** A statement that nobody waits for. Only one with a name is planned once for a connection. */
+export interface Sendable {
+  readonly name?: string | undefined;
+  readonly text: string;
+  readonly values?: readonly unknown[] | undefined;
+}
+
+/** What lies beneath a client of `pg`, whose types do not tell of it. */
+interface Wire {
+  readonly stream: { cork(): void; uncork(): void };
+  /** The named statements that the server has, by their text. */
+  readonly parsedStatements: Record<string, string>;
+  parse(statement: { name: string; text: string }): void;
+  bind(portal: { statement: string; values: readonly unknown[]; valueMapper: typeof asSent }): void;
+  execute(portal: { rows: number }): void;
+  sync(): void;
+}
+
+const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection;
+
+const isKnown = ({ parsedStatements }: Wire, { name }: Sendable) =>
+  name !== undefined && parsedStatements[name] !== undefined;
+
+/** True where the connection hears a name for the first time. If that fails, nobody knows which names it has. */
+export function learnsNames(client: pg.ClientBase, statements: readonly Sendable[]): boolean {
+  const wire = wireOf(client);
+  return statements.some((statement) => statement.name !== undefined && !isKnown(wire, statement));
+}
+
+/** Runs them as one transaction. Rejects with CommitUnknown where nobody can tell whether it was committed. */
+export async function commitInOneTrip(
+  client: pg.ClientBase,
+  statements: readonly Sendable[],
+): Promise<void> {
+  crashPoint("work.before_commit");
+  try {
+    await new Promise<void>((resolve, reject) => {
+      client.query(new Trip(statements, (error: unknown) => (error ? reject(error) : resolve())));
+    });
+  } catch (error) {
+    // what the server refuses, at its statement or at the end (a deferred constraint), is undone
+    if (isAnswered(error)) throw whyNotSettled(error);
+    if (classifyFault(error) !== "infrastructure") throw error;
+    throw new CommitUnknown("the answer to the commit was lost", { cause: error });
+  }
+  const { parsedStatements } = wireOf(client);
+  for (const { name, text } of statements) if (name !== undefined) parsedStatements[name] = text;
+}
+
+/** To `pg` it is one query, which is answered when all of them are committed. */
+class Trip extends pg.Query {
+  readonly #statements: readonly Sendable[];
+
+  constructor(statements: readonly Sendable[], told: (error: unknown) => void) {
+    super("", told);
+    this.#statements = statements;
+  }
+
+  override submit = (connection: unknown): null => {
+    const wire = connection as Wire; // as `pg` gives it to each of its queries
+    const heard = new Set<string>();
+    wire.stream.cork();
+    for (const statement of this.#statements) {
+      const { name = "", text, values = [] } = statement;
+      if (!isKnown(wire, statement) && !heard.has(name)) wire.parse({ name, text });
+      if (name !== "") heard.add(name);
+      wire.bind({ statement: name, values, valueMapper: asSent });
+      wire.execute({ rows: 0 });
+    }
+    wire.sync();
+    wire.stream.uncork();
+    return null;
+  };
+
+  // nobody asks for rows
+  handleRowDescription(): void {}
+  handleDataRow(): void {}
+  handleCommandComplete(): void {}
+}
