@@ -43,10 +43,7 @@ export async function begin(
     return;
   }
   // not in one text: a transaction that is rolled back would take the bounds with it
-  await Promise.all([
-    bound(client, limits),
-    client.query(`begin; ${setAll("set local", local)}`),
-  ]);
+  await Promise.all([bound(client, limits), client.query(`begin; ${setAll("set local", local)}`)]);
 }
 
 /** Sets the bounds of a connection that is not a pooler's, where they are not what they were last set to. */

@@ -37,10 +37,7 @@ export function learnsNames(client: pg.ClientBase, statements: readonly Sendable
 }
 
 /** Runs them as one transaction. Rejects with CommitUnknown where nobody can tell whether it was committed. */
-export async function commitInOneTrip(
-  client: pg.ClientBase,
-  statements: readonly Sendable[],
-): Promise<void> {
+export async function commitInOneTrip(client: pg.ClientBase, statements: readonly Sendable[]): Promise<void> {
   crashPoint("work.before_commit");
   try {
     await new Promise<void>((resolve, reject) => {

@@ -1,11 +1,12 @@
 // A transaction that several handlers share: one after another, each between a savepoint and its release, and one commit.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { begin, isPlain, type Bounds } from "./begin.ts";
+import { begin, bound, isOfRows, isPlain, type Bounds } from "./begin.ts";
 import { createBlame } from "./blame.ts";
 import { asQuery, commit } from "./commit.ts";
-import { isAnswered } from "./faults.ts";
-import { createStatements, type HandlerTransaction } from "./handler-statements.ts";
+import { classifyFault, isAnswered } from "./faults.ts";
+import { createStatements, requireSameText, type HandlerTransaction } from "./handler-statements.ts";
+import { commitInOneTrip, learnsNames, type Sendable } from "./one-trip.ts";
 import { answeredIn, cut, sendTogether, type Pool } from "./postgres.ts";
 import { LeaseLost, whyNotSettled, type Statement } from "./settle.ts";
 
@@ -36,38 +37,63 @@ export interface SharedTransaction {
 
 const SAVEPOINT = "ukemi_part";
 
-/** Takes a connection and begins. No statement waits for a lock for longer than `lockMs`. */
-export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Promise<SharedTransaction> {
-  const client = await pool.connect();
+/** No statement waits for a lock for longer than `lockMs`. Nothing is opened before somebody waits for an answer, or the commit. */
+export function createShared(pool: Pool, bounds: Bounds, lockMs: number): SharedTransaction {
+  let connected: pg.PoolClient | undefined;
+  let opening: Promise<Opened> | undefined;
   let over = false;
   let heldUp = false;
   let released = false;
   let part: OwnedPart | undefined;
+  const held: Sendable[] = []; // of parts that waited for nothing
   const lose = (error: unknown) => {
     over = true;
     part?.noteLoss(error);
   };
-  client.on("error", lose);
-  try {
+  function onBroken(isContention: boolean): void {
+    over = true;
+    heldUp ||= isContention;
+  }
+
+  async function connect(): Promise<pg.PoolClient> {
+    const client = await pool.connect();
+    connected = client;
+    client.on("error", lose);
+    return client;
+  }
+
+  function opened(): Promise<Opened> {
+    opening ??= open().catch((error: unknown) => {
+      release(true);
+      throw error;
+    });
+    return opening;
+  }
+
+  async function open(): Promise<Opened> {
+    const client = await connect();
     const begun = begin(client, bounds, [["lock_timeout", String(lockMs)]]);
     await answeredIn(client, bounds.commitMs, begun);
-  } catch (error) {
-    release(true);
-    throw error;
+    const note = (error: unknown) => onBroken(classifyFault(error) === "contention");
+    for (const statement of held.splice(0)) {
+      requireSameText(client, statement);
+      client.query(statement as pg.QueryConfig).catch(note);
+    }
+    return { client, savepoint: createSavepoint(client) };
   }
 
   function release(broken: boolean): void {
     over = true;
     released = true;
-    client.off("error", lose);
-    client.release(broken);
+    connected?.off("error", lose);
+    connected?.release(broken);
   }
 
   async function finish(end: () => Promise<unknown>): Promise<void> {
     if (released) throw new UkemiError("transaction_over", "The transaction was given up.");
     let broken = false;
     try {
-      await answeredIn(client, bounds.commitMs, end());
+      await end();
     } catch (error) {
       broken = !(error instanceof LeaseLost || isAnswered(error)); // otherwise it was rolled back, and can be used again
       throw error;
@@ -76,28 +102,57 @@ export async function openShared(pool: Pool, bounds: Bounds, lockMs: number): Pr
     }
   }
 
-  const savepoint = createSavepoint(client);
-  function onBroken(isContention: boolean): void {
-    over = true;
-    heldUp ||= isContention;
+  async function commitAtOnce(last: readonly Statement[]): Promise<void> {
+    const client = await connect();
+    const all: Sendable[] = [lockTimeoutOf(lockMs), ...held, ...last];
+    for (const statement of all) requireSameText(client, statement);
+    await answeredIn(client, bounds.commitMs, bound(client, bounds));
+    const learns = learnsNames(client, all);
+    await answeredIn(client, bounds.commitMs, commitInOneTrip(client, all)).catch((error: unknown) => {
+      heldUp ||= isAnswered(error) && classifyFault(error) === "contention";
+      if (learns) release(true); // nobody knows which names it has
+      throw error;
+    });
   }
 
   return {
     next() {
-      part = beginPart(client, { savepoint, bounds, onBroken });
+      const isHeld = () => opening === undefined && !bounds.pooled;
+      part = beginPart({ opened, bounds, onBroken, isHeld, hold: (parts) => void held.push(...parts) });
       return part;
     },
-    commit: (last) => finish(() => commit(client, last, bounds)),
-    rollback: () => finish(() => client.query("rollback")).catch(() => {}),
+    commit: (last) =>
+      finish(async () => {
+        if (opening === undefined && !bounds.pooled) return commitAtOnce(last);
+        const { client } = await opened();
+        await answeredIn(client, bounds.commitMs, commit(client, last, bounds));
+      }),
+    async rollback() {
+      if (connected === undefined) return void (released = over = true);
+      const client = connected;
+      await finish(() => answeredIn(client, bounds.commitMs, client.query("rollback"))).catch(() => {});
+    },
     abandon() {
       if (released) return;
-      cut(client);
+      if (connected) cut(connected);
       release(true);
     },
     isOver: () => over,
     isHeldUp: () => heldUp,
   };
 }
+
+/** A transaction that was begun. */
+interface Opened {
+  readonly client: pg.PoolClient;
+  readonly savepoint: ReturnType<typeof createSavepoint>;
+}
+
+const lockTimeoutOf = (lockMs: number): Sendable => ({
+  name: "ukemi lock timeout",
+  text: "select set_config('lock_timeout', $1, true)",
+  values: [String(lockMs)],
+});
 
 /** The savepoint of whoever's turn it is. What can go out in one message does: each is answered by a write. */
 function createSavepoint(client: pg.ClientBase) {
@@ -133,30 +188,51 @@ interface OwnedPart extends Part {
 }
 
 interface PartOptions {
-  readonly savepoint: ReturnType<typeof createSavepoint>;
+  /** Begins the transaction, where that has not been done. */
+  readonly opened: () => Promise<Opened>;
   readonly bounds: Bounds;
   /** A statement has failed that nobody waited for. */
   readonly onBroken: (isContention: boolean) => void;
+  /** True while nothing was sent, and what nobody waits for is held back. */
+  readonly isHeld: () => boolean;
+  readonly hold: (statements: readonly Sendable[]) => void;
 }
 
-function beginPart(client: pg.ClientBase, { savepoint, bounds, onBroken }: PartOptions): OwnedPart {
+function beginPart({ opened, bounds, onBroken, isHeld, hold }: PartOptions): OwnedPart {
   const blame = createBlame();
   let isSound = true; // unless a statement of a handler before this one has failed, and nobody waited for it
+  let entering: Promise<Opened> | undefined;
   const statements = createStatements({
     blame,
-    clientFor(text) {
+    async clientFor(text) {
       requirePlain(text);
-      return Promise.resolve(client);
+      const { client } = await (entering ??= enter());
+      return client;
     },
     onSendFailed: () => onBroken(blame.isContention()),
+    mayHold: (text) => entering === undefined && isHeld() && isOfRows(text),
   });
-  // not waited for: it goes out with what the handler sends first, and fails where that does
-  sendTogether(client);
-  savepoint.set().catch(() => (isSound = false));
+
+  async function enter(): Promise<Opened> {
+    const transaction = await opened();
+    // not waited for: it goes out with what the handler sends first, and fails where that does
+    sendTogether(transaction.client);
+    transaction.savepoint.set().catch(() => (isSound = false));
+    return transaction;
+  }
+
+  /** Keeps what nobody waited for: where it fails, the commit does. */
+  function keepHeld(completion: Statement | undefined): void {
+    statements.requireSound();
+    hold(completion ? [...statements.held(), completion] : statements.held());
+  }
+
   return {
     tx: statements.tx,
     async keep(completion) {
       statements.end("its handler has ended");
+      if (entering === undefined && isHeld()) return keepHeld(completion);
+      const { client, savepoint } = await (entering ??= enter());
       await statements.handedOver();
       statements.requireSound();
       // Where every statement went well, the release does too: the next handler begins without waiting for the answer. Where
@@ -176,6 +252,8 @@ function beginPart(client: pg.ClientBase, { savepoint, bounds, onBroken }: PartO
     },
     async undo() {
       statements.end("its handler has ended");
+      if (entering === undefined) return;
+      const { client, savepoint } = await entering;
       await answeredIn(client, bounds.commitMs, savepoint.undo());
     },
     noteLoss: blame.noteLoss,

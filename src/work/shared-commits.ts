@@ -5,7 +5,7 @@ import type { Bounds } from "../storage/begin.ts";
 import { CommitUnknown } from "../storage/commit.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { completionOf, completionOfAll, type SharedCompletion, type Try } from "../storage/settle.ts";
-import { openShared, type SharedTransaction } from "../storage/shared-transaction.ts";
+import { createShared, type SharedTransaction } from "../storage/shared-transaction.ts";
 import { runAgain, runHandler, type HandlerRun } from "./run-handler.ts";
 
 /** `alone`: nothing was committed, and nothing is known against it. It is to be tried in a transaction of its own. */
@@ -66,13 +66,8 @@ export function createSharedCommits({ handlerPool, bounds }: SharedCommitOptions
 
   /** One transaction, for as many as wait. Never rejects. */
   async function shareOne(first: Member): Promise<void> {
-    let transaction: SharedTransaction;
-    try {
-      const statementMs = first.run.limitMs + 1000;
-      transaction = await openShared(handlerPool, { ...bounds, statementMs }, lockMs());
-    } catch {
-      return first.resolve("alone"); // it finds out why by itself
-    }
+    const statementMs = first.run.limitMs + 1000;
+    const transaction = createShared(handlerPool, { ...bounds, statementMs }, lockMs());
     const until = steadyMs() + SHARE_MS;
     const kept: Kept[] = [];
     const heldUp: Member[] = [];

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { createHandlerTransaction } from "../../src/storage/handler-transaction.ts";
 import { openPool, type Pool } from "../../src/storage/postgres.ts";
-import { openShared } from "../../src/storage/shared-transaction.ts";
+import { createShared } from "../../src/storage/shared-transaction.ts";
 import { createDatabase } from "../support/database.ts";
 import { poolerProgram, startPooler } from "../support/pgbouncer.ts";
 import { proxyDatabase } from "../support/proxied.ts";
@@ -170,7 +170,17 @@ test("who comes after one that left a slow statement behind does not pay for it"
   expect(others.filter(({ state, attempt }) => state !== "done" || attempt !== 1)).toEqual([]);
 });
 
-test.each(["a shared one", "one that is committed without a statement"])(
+const LAST = [{ name: "x", text: "select 1", values: [] }];
+type Limits = Parameters<typeof createHandlerTransaction>[1];
+const SILENT: Record<string, (pool: Pool, limits: Limits) => Promise<unknown>> = {
+  "a shared one that is waited for": (pool, limits) =>
+    createShared(pool, limits, 10).next().tx.query("select 1"),
+  "a shared one": (pool, limits) => createShared(pool, limits, 10).commit(LAST),
+  "one that is committed without a statement": (pool, limits) =>
+    createHandlerTransaction(pool, limits).commit(LAST),
+};
+
+test.each(Object.keys(SILENT))(
   "a peer that falls silent holds up no transaction for ever: %s",
   async (which) => {
     const { url } = await createDatabase();
@@ -179,11 +189,7 @@ test.each(["a shared one", "one that is committed without a statement"])(
     const limits = { pooled: false, mark: "1/x", idleMs: 5000, statementMs: 1000, commitMs: 300 };
     await pool.query("select 1");
     proxy.strand();
-    const ending =
-      which === "a shared one"
-        ? openShared(pool, limits, 10)
-        : createHandlerTransaction(pool, limits).commit([{ name: "x", text: "select 1", values: [] }]);
-    await expect(ending).rejects.toThrow(/./);
+    await expect(SILENT[which]!(pool, limits)).rejects.toThrow(/./);
   },
 );
 
