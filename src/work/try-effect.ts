@@ -102,18 +102,22 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   const signal = running.stop.signal();
   crashPoint("effect.begun");
   let isUnmade = false;
-  const turn = async () => {
-    await untilTurn(run, effect, turnAt);
+  const mayBegin = () => {
+    crashPoint("effect.before_call");
     // by our own steady clock, whatever timers have or have not fired: another may hold the job by now
     if (running.leaseEndsAt <= steadyMs()) running.stop.stop(new Stopped("lease_lost"));
     isUnmade = running.stop.reason() !== undefined;
-    if (isUnmade) throw new Error(NOT_MADE.message);
+    return !isUnmade;
+  };
+  const turn = async () => {
+    await untilTurn(run, effect, turnAt);
+    if (!mayBegin()) throw new Error(NOT_MADE.message);
   };
   if (!performer.takesTurn) await turn().catch(() => {});
   if (running.stop.reason()) return settleUnmade(run, effect, NOT_MADE, 0);
   const startedAt = steadyMs();
   const timeoutMs = Math.max(1000, Math.min(performer.timeoutMs, performer.limitMs - effect.spentMs));
-  const limits = { timeoutMs, signal, ...(performer.takesTurn && { turn }) };
+  const limits = { timeoutMs, signal, mayBegin, ...(performer.takesTurn && { turn }) };
   const result = await performer.perform(effect, limits).catch(asUncertain);
   crashPoint("effect.called");
   // it came to nothing because we had to stop: that is no fault of the effect, and burns no try
