@@ -65,7 +65,12 @@ async function beginInTurn(run: EffectRun, effect: string): Promise<Beginning> {
   const until = steadyMs() + SIT_OUT_MS;
   for (;;) {
     crashPoint("effect.before_begin");
-    const begun = await transaction(run.pool, (client) => beginOrSettle(run, client, { effect, until }));
+    let isDoubted = false;
+    const onDoubt = () => (isDoubted = true);
+    const begun = await transaction(run.pool, (client) =>
+      beginOrSettle(run, client, { effect, until, onDoubt }),
+    );
+    if (isDoubted) run.onNews({ is: "called", kind: run.performer.kind, outcome: "uncertain" });
     if (begun.is !== "wait" || stop.reason()) return begun;
     await sleep(begun.waitMs, stop.signal());
   }
@@ -75,12 +80,17 @@ async function beginInTurn(run: EffectRun, effect: string): Promise<Beginning> {
 async function beginOrSettle(
   run: EffectRun,
   client: Queryable,
-  { effect, until }: { readonly effect: string; readonly until: number },
+  {
+    effect,
+    until,
+    onDoubt,
+  }: { readonly effect: string; readonly until: number; readonly onDoubt: () => void },
 ): Promise<Beginning> {
   const { running, performer, worker } = run;
   const begun = await beginEffect(client, {
     effect,
     lease: running.job,
+    onDoubt,
     worker,
     // what a process did before it died burns no try; whether it is done again is the policy's to say
     mayRepeat: (found) => afterDoubt(NOT_MADE, situationOf(run, found, 0)).state !== "held",
@@ -123,6 +133,7 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   // it came to nothing because we had to stop: that is no fault of the effect, and burns no try
   if (isUnmade || (result.is === "again" && running.stop.reason()))
     return settleUnmade(run, effect, NOT_MADE, steadyMs() - startedAt);
+  run.onNews({ is: "called", kind: effect.kind, outcome: result.is });
   return settleCall(run, effect, result, steadyMs() - startedAt);
 }
 
