@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { createDatabaseClock, inTime } from "./clock.ts";
 import { createCallNow } from "./effects/call-now.ts";
 import { createCallerEffects, type CallerEffects } from "./effects/caller.ts";
-import { createKinds, type EmailOptions } from "./effects/kinds.ts";
+import { createKinds, knownDestinations, type EmailOptions } from "./effects/kinds.ts";
 import { FEEDBACK_PATTERN, handleFeedback } from "./effects/email/feedback.ts";
 import type { HttpOptions } from "./effects/http/performer.ts";
 import { UkemiError } from "./errors.ts";
@@ -30,9 +30,10 @@ import { createAddressList } from "./sources/addresses.ts";
 import type { Source } from "./sources/source.ts";
 import type { SqlClient } from "./storage/enqueue.ts";
 import { storeEvents, type NewEvent, type StoredBatch } from "./storage/events.ts";
+import { readLedger, type KnownDestination } from "./storage/effect-backlog.ts";
 import { describeFault } from "./storage/faults.ts";
 import type { Keyring } from "./storage/keyring.ts";
-import { createStoreKeeper } from "./storage/keeper.ts";
+import { createStoreKeeper, type StoreKeeper } from "./storage/keeper.ts";
 import type { Tell } from "./storage/news.ts";
 import type { Store } from "./storage/open.ts";
 import type { HandlerTransaction } from "./storage/handler-statements.ts";
@@ -156,7 +157,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
     waiting: () => inbox.waiting(),
     running: () => work.running(),
     skewMs: clock.skewMs,
-    backlog: createBacklog(async () => readWithin(keeper.current().pool, BACKLOG_TIMEOUT_MS, readBacklog)),
+    backlog: backlogOf(keeper, knownDestinations(kinds)),
   });
   const registry = registryFor(sources);
   const alert = createAlerts(logger, onAlert);
@@ -216,7 +217,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   });
 
   const openPool = async () => (await keeper.open()).pool;
-  const callNow = createCallNow({ open: openPool, isTerminal, keep: keepError });
+  const callNow = createCallNow({ open: openPool, isTerminal, keep: keepError, onCalled: metrics.called });
 
   let stopping: Promise<void> | undefined;
   async function stopAll(): Promise<void> {
@@ -298,8 +299,14 @@ async function storeForWork(
   }
 }
 
-async function readBacklog(client: Queryable): Promise<Backlog> {
-  return { queues: await listQueues(client), operations: await countOpen(client) };
+/** What waits in the database, read now and then. */
+function backlogOf(keeper: StoreKeeper, destinations: readonly KnownDestination[]) {
+  const read = async (client: Queryable): Promise<Backlog> => ({
+    queues: await listQueues(client),
+    operations: await countOpen(client),
+    ledger: await readLedger(client, destinations),
+  });
+  return createBacklog(async () => readWithin(keeper.current().pool, BACKLOG_TIMEOUT_MS, read));
 }
 
 /** Fills in the defaults, and refuses what could not work. */

@@ -3,7 +3,7 @@ import { OPTION_NAMES, OPTIONS } from "../options.ts";
 import { nearest } from "../suggest.ts";
 
 /** Those that belong to no option: the server that commands speak to, and the crash points of our tests. */
-const OTHERS = ["UKEMI_URL", "UKEMI_TOKEN", "UKEMI_CRASH_AT"];
+const OTHERS = ["UKEMI_URL", "UKEMI_TOKEN", "UKEMI_CRASH_AT", "UKEMI_PAUSE_AT"];
 
 /** Every variable that Ukemi reads. */
 const KNOWN: readonly string[] = [

@@ -41,4 +41,9 @@ export interface CallLimits {
    * counts; rejects where the call must not be made any more. Undefined where the turn has come.
    */
   readonly turn?: () => Promise<void>;
+  /**
+   * Whether the call may be made still: by the steady clock, whatever timers have or have not fired. To be asked right before
+   * the first byte, by whoever has waited for a connection since its turn. @default it may
+   */
+  readonly mayBegin?: () => boolean;
 }

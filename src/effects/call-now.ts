@@ -44,10 +44,11 @@ export interface CallNowParts {
   readonly open: () => Promise<Pool>;
   readonly isTerminal: IsTerminal;
   /** What may be kept of an error. */
+  readonly onCalled: (kind: "call", outcome: CallEnd["state"]) => void;
   readonly keep: (error: unknown) => { readonly class: string; readonly message: string };
 }
 
-export function createCallNow({ open, isTerminal, keep }: CallNowParts): CallNow {
+export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts): CallNow {
   return async (key, call, { tenant, timeoutMs = TIMEOUT_MS, keyValidMs = DAY_MS } = {}) => {
     readOptions("callNow", { dedupe: key });
     if (!(timeoutMs >= 1 && timeoutMs <= 3_600_000))
@@ -68,11 +69,13 @@ export function createCallNow({ open, isTerminal, keep }: CallNowParts): CallNow
     } catch (error) {
       const { class: errorClass, message: errorMessage } = keep(error);
       const state = isTerminal(error) ? "failed" : "uncertain";
+      onCalled("call", state);
       // the caller's own error is what it must hear of
       await settle(pool, { id, attempt, state, receipt: null, errorClass, errorMessage }).catch(() => {});
       throw error;
     }
     crashPoint("effect.called");
+    onCalled("call", "done");
     await settle(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
     return JSON.parse(receipt);
   };

@@ -1,5 +1,7 @@
 // The kinds of effects that a process can plan and carry out, made of its settings and options.
 import type { Settings } from "../options.ts";
+import { OTHER, type KnownDestination } from "../storage/effect-backlog.ts";
+import { CALLS } from "../storage/effects-call.ts";
 import type { Kinds } from "./effects.ts";
 import { wrong } from "./draft.ts";
 import { createEmail, type EmailKind } from "./email/performer.ts";
@@ -30,6 +32,15 @@ export function createKinds(settings: Settings, { email, http }: KindOptions): K
     usage,
     areConfigured: mail !== undefined || usage !== undefined || http !== undefined,
   };
+}
+
+/** The destinations that may be told by their names: those of the settings. */
+export function knownDestinations({ email, http, usage }: Kinds): readonly KnownDestination[] {
+  const named = [email, http, usage].flatMap((performer) =>
+    (performer?.destinations ?? []).map((destination) => ({ kind: performer!.kind, destination })),
+  );
+  // HTTP calls may go anywhere, and those whose answer somebody waits for are the application's own
+  return [...named, { kind: "http", destination: OTHER }, { kind: "call", destination: CALLS }];
 }
 
 function emailOf(settings: Settings, options: EmailOptions | undefined): EmailKind | undefined {

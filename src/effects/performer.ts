@@ -14,6 +14,8 @@ export interface Performer {
   readonly timeoutMs: number;
   /** How many calls one process makes at once. */
   readonly concurrency: number;
+  /** The destinations that the settings name: few, and no secret. Others are told together. */
+  readonly destinations: readonly string[];
   /** What all processes together keep to. */
   limitsFor(destination: string): DestinationLimits;
   /** For how long after the first call the peer knows the key again; 0 where it never does. */

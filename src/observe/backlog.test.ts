@@ -14,7 +14,20 @@ const QUEUE: QueueBacklog = {
   oldest_ready_seconds: 7.5,
 };
 
-const BACKLOG: Backlog = { queues: [QUEUE], operations: { running: 2, stopped: 1 } };
+const BACKLOG: Backlog = {
+  queues: [QUEUE],
+  operations: { running: 2, stopped: 1 },
+  ledger: {
+    effects: [
+      { kind: "email", destination: "smtp", waiting: 3, uncertain: 2, held: 1, oldest_waiting_seconds: 9.5 },
+      { kind: "http", destination: "other", waiting: 0, uncertain: 0, held: 0, oldest_waiting_seconds: null },
+    ],
+    destinations: [
+      { destination: "smtp", paused: 1, open: 0 },
+      { destination: "other", paused: 0, open: 4 },
+    ],
+  },
+};
 
 const facts = { version: "0", waiting: () => 0, running: () => 0, skewMs: () => 0 };
 
@@ -34,6 +47,22 @@ test("shows what waits in each queue, and asks once for all of it", async () => 
     expect(text).toContain('ukemi_queue_paused{queue="default"} 1');
   }
   expect(read).toHaveBeenCalledTimes(1);
+});
+
+test("shows what of the ledger waits, is uncertain or held, and which destinations take nothing", async () => {
+  const { registry } = createMetrics({ ...facts, backlog: createBacklog(() => Promise.resolve(BACKLOG)) });
+  const text = await registry.metrics();
+  for (const line of [
+    'ukemi_effects{kind="email",destination="smtp",state="waiting"} 3',
+    'ukemi_effects{kind="email",destination="smtp",state="uncertain"} 2',
+    'ukemi_effects{kind="email",destination="smtp",state="held"} 1',
+    'ukemi_effects{kind="http",destination="other",state="waiting"} 0',
+    'ukemi_effects_oldest_waiting_seconds{kind="email",destination="smtp"} 9.5',
+    'ukemi_effects_oldest_waiting_seconds{kind="http",destination="other"} 0',
+    'ukemi_destinations_paused{destination="smtp"} 1',
+    'ukemi_destinations_open{destination="other"} 4',
+  ])
+    expect(text).toContain(line);
 });
 
 test("answers without the queues when the database hangs, and asks it once", async () => {

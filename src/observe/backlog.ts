@@ -1,5 +1,6 @@
 // What waits in the database, for the gauges: asked for now and then, and never waited for long.
 import { inTime, steadyMs } from "../clock.ts";
+import type { LedgerBacklog } from "../storage/effect-backlog.ts";
 import type { ListedQueue } from "../storage/queues.ts";
 
 /** What is known of a queue. */
@@ -8,10 +9,11 @@ export type QueueBacklog = Pick<
   "name" | "paused" | "ready" | "scheduled" | "waiting" | "running" | "dead" | "oldest_ready_seconds"
 >;
 
-/** What waits: jobs in their queues, operations for a process or a person. */
+/** What waits: jobs in their queues, operations for a process or a person, effects for a call or a person. */
 export interface Backlog {
   readonly queues: readonly QueueBacklog[];
   readonly operations: { readonly running: number; readonly stopped: number };
+  readonly ledger: LedgerBacklog;
 }
 
 /** Answers younger than this are given again. */

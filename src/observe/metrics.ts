@@ -4,9 +4,10 @@ import type { Fault } from "../storage/faults.ts";
 import type { Rescued } from "../storage/rescue.ts";
 import type { Report } from "../work/execute.ts";
 import type { Backlog } from "./backlog.ts";
+import { createCallMetrics, createLedgerMetrics, type EffectMetrics } from "./effect-metrics.ts";
 import { createReceiptMetrics, createRequestMetrics, SECONDS, type InboxMetrics } from "./inbox-metrics.ts";
 
-export interface Metrics extends InboxMetrics {
+export interface Metrics extends InboxMetrics, EffectMetrics {
   readonly registry: Registry;
   /** Rejections that the quarantine did not keep because too many came at once. */
   rejectionsDropped(count: number): void;
@@ -96,11 +97,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
 
   const work = createWorkMetrics(registers, options.running);
-  if (options.backlog) createBacklogMetrics(registers, options.backlog);
+  const calls = createCallMetrics(registers);
+  const { backlog } = options;
+  if (backlog) {
+    createBacklogMetrics(registers, backlog);
+    createLedgerMetrics(registers, async () => (await backlog())?.ledger);
+  }
 
   return {
     registry,
     ...work,
+    ...calls,
     receipt,
     request,
     rejectionsDropped: (count) => dropped.inc(count),

@@ -11,6 +11,8 @@ export interface Beginning {
   readonly worker: string;
   /** Whether a call that was found under way, and that nobody makes any more, may be made again. */
   readonly mayRepeat: (effect: Effect) => boolean;
+  /** Is told where such a call was found; nothing of it is committed yet. */
+  readonly onDoubt: () => void;
   /** Whether it still may, now that its time has come. */
   readonly mayStill: (effect: Effect) => boolean;
   /** The limits of a destination. */
@@ -96,6 +98,7 @@ export async function beginEffect(client: Queryable, beginning: Beginning): Prom
       return { is: "over", state: row.state };
     case "sending": {
       await doubt(client, id);
+      beginning.onDoubt();
       const effect = { ...effectOf(row), uncertainties: row.uncertainties + 1 };
       // decided here, where it is found: from now on `uncertain` means that it may be made again
       if (!beginning.mayRepeat(effect)) return { is: "uncertain", effect, why: GONE };

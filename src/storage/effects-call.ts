@@ -22,11 +22,14 @@ export type BegunCall =
   /** It may have been heard, and the peer does not know the key any more. */
   | { readonly is: "uncertain"; readonly id: string };
 
+/** The destination of all of them: whom they go to is known to the application only. */
+export const CALLS = "call";
+
 const INTEND = `
 insert into ukemi.effects (
   id, kind, tenant, dedupe_key, state, target, intent, destination, on_uncertain, max_attempts, planned_at
 )
-values ($1::uuid, 'call', $2, $3, 'planned', $3, '{}', 'call', 'retry', 1, ukemi.now())
+values ($1::uuid, 'call', $2, $3, 'planned', $3, '{}', '${CALLS}', 'retry', 1, ukemi.now())
 on conflict (coalesce(tenant, ''), kind, dedupe_key) where suppressed_by is null do nothing`;
 
 interface Row {

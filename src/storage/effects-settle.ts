@@ -25,22 +25,28 @@ export interface Settlement {
 }
 
 const SETTLE = `
-with settled as (
+with doubt as (
+  select exists (
+    select from ukemi.effect_attempts a
+    where a.effect = $1::uuid and a.number = $2::integer and a.error_class = 'CallerGone'
+  ) as doubted
+),
+settled as (
   update ukemi.effects e
   set state = $3, receipt = $5, reason = $7,
     ended_at = case when $3 in ('done', 'failed') then ukemi.now() end,
-    uncertainties = e.uncertainties + case when $4 = 'uncertain' and e.state = 'sending' then 1 else 0 end,
+    uncertainties = e.uncertainties + case
+      when $4 = 'uncertain' and e.state = 'sending' then 1
+      -- it was doubted while it was still under way, and how it ended is known after all
+      when $4 <> 'uncertain' and d.doubted then -1
+      else 0
+    end,
     spent_ms = e.spent_ms + $9::float8 + $10::float8,
     lease_until = null
+  from doubt d
   -- whoever found it under way meanwhile has only said that he does not know
   where e.id = $1::uuid and e.attempt = $2::integer
-    and (
-      e.state in ('sending', 'uncertain')
-      or e.state = 'held' and exists (
-        select from ukemi.effect_attempts a
-        where a.effect = e.id and a.number = e.attempt and a.error_class = 'CallerGone'
-      )
-    )
+    and (e.state in ('sending', 'uncertain') or e.state = 'held' and d.doubted)
   returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.state
 ),
 attempts as (
@@ -114,6 +120,19 @@ select pg_notify('${CHANNEL}', queue) from (select distinct queue from jobs) as 
 /** Those that waited for this effect may begin. */
 export async function launchFollowers(client: Queryable, effect: string): Promise<void> {
   await client.query(launch("e.after = $1::uuid and e.state = 'planned' and e.job is null"), [effect]);
+}
+
+/**
+ * The call did not happen after all, and the effect was held meanwhile: whoever held it has ended its job. One whose job is a
+ * dead letter is left to an operator, who can replay it.
+ */
+export async function launchReleased(client: Queryable, effect: string): Promise<void> {
+  await client.query(
+    launch(`e.id = $1::uuid and e.state in ('planned', 'uncertain') and not exists (
+      select from ukemi.jobs j where j.id = e.job and j.state not in ('done', 'cancelled')
+    )`),
+    [effect],
+  );
 }
 
 /** A new job for an effect whose last one has ended. */

@@ -1,8 +1,8 @@
 // One run at an effect's job: what it needs, how it ends, and what is known when its call has ended.
-import type { Fault } from "../effects/attempt.ts";
+import type { AttemptResult, Fault } from "../effects/attempt.ts";
 import type { Situation } from "../effects/decide.ts";
 import type { Performer } from "../effects/performer.ts";
-import type { Effect } from "../storage/effects.ts";
+import type { Effect, EffectKind } from "../storage/effects.ts";
 import type { Pool } from "../storage/postgres.ts";
 import type { Try } from "../storage/settle.ts";
 import type { KeptError } from "../storage/settle-failed.ts";
@@ -12,6 +12,8 @@ import { Stopped, type RunningJob } from "./running.ts";
 
 /** What whoever is responsible should know of an effect or of its destination. */
 export type EffectNews =
+  /** A call has ended. */
+  | { readonly is: "called"; readonly kind: EffectKind; readonly outcome: AttemptResult["is"] }
   | { readonly is: "held"; readonly effect: Effect; readonly fault: Fault }
   | {
       readonly is: "opened" | "closed" | "paused";

@@ -42,6 +42,7 @@ export function createReports({ logger, metrics, alert }: ReportOptions): Report
       }
     },
     onEffectNews(news) {
+      if (news.is === "called") return metrics.called(news.kind, news.outcome);
       if (news.is === "held") {
         const { id, kind, tenant } = news.effect;
         const { message } = news.fault;

@@ -3,7 +3,7 @@ import { crashPoint } from "../crash-point.ts";
 import type { AttemptResult, Fault } from "../effects/attempt.ts";
 import { decide, type Decision } from "../effects/decide.ts";
 import { noteHealth, pause, type Health } from "../storage/destinations.ts";
-import { expireEffect, settleEffect, type Settlement } from "../storage/effects-settle.ts";
+import { expireEffect, launchReleased, settleEffect, type Settlement } from "../storage/effects-settle.ts";
 import type { Effect } from "../storage/effects.ts";
 import { classifyFault } from "../storage/faults.ts";
 import { suppressAddress } from "../storage/mail-feedback.ts";
@@ -67,7 +67,7 @@ export async function settleUnmade(
   const result = { is: "again", fault } as const;
   const settlement = settlementOf(run, effect, { decision, result, tookMs });
   await run.returns.until(async () => {
-    await transaction(run.pool, (client) => settleEffect(client, settlement));
+    await transaction(run.pool, (client) => settleWithoutJob(client, settlement));
   });
   return { outcome: stoppedAs(run), effect: effect.id };
 }
@@ -141,9 +141,16 @@ const isRecipientRefused = ({ answer }: Fault) => answer?.refused === "recipient
 
 /** The job is somebody else's by now; what we know of the call is true all the same. */
 async function settleAlone(run: EffectRun, { effect, decision, settlement }: Ending): Promise<EffectEnd> {
-  const isOurs = await transaction(run.pool, (client) => settleEffect(client, settlement));
+  const isOurs = await transaction(run.pool, (client) => settleWithoutJob(client, settlement));
   if (isOurs && decision.state === "held") run.onNews({ is: "held", effect, fault: decision.fault });
   return { outcome: stoppedAs(run), effect: effect.id };
+}
+
+/** Whoever has the job goes on with the effect as it is now; where that has ended it by holding the effect, a new one does. */
+async function settleWithoutJob(client: Queryable, settlement: Settlement): Promise<boolean> {
+  const isOurs = await settleEffect(client, settlement);
+  if (isOurs) await launchReleased(client, settlement.effect);
+  return isOurs;
 }
 
 const NOTHING = { audits: [], links: new Map<string, string>() };

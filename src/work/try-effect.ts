@@ -65,7 +65,12 @@ async function beginInTurn(run: EffectRun, effect: string): Promise<Beginning> {
   const until = steadyMs() + SIT_OUT_MS;
   for (;;) {
     crashPoint("effect.before_begin");
-    const begun = await transaction(run.pool, (client) => beginOrSettle(run, client, { effect, until }));
+    let isDoubted = false;
+    const onDoubt = () => (isDoubted = true);
+    const begun = await transaction(run.pool, (client) =>
+      beginOrSettle(run, client, { effect, until, onDoubt }),
+    );
+    if (isDoubted) run.onNews({ is: "called", kind: run.performer.kind, outcome: "uncertain" });
     if (begun.is !== "wait" || stop.reason()) return begun;
     await sleep(begun.waitMs, stop.signal());
   }
@@ -75,12 +80,17 @@ async function beginInTurn(run: EffectRun, effect: string): Promise<Beginning> {
 async function beginOrSettle(
   run: EffectRun,
   client: Queryable,
-  { effect, until }: { readonly effect: string; readonly until: number },
+  {
+    effect,
+    until,
+    onDoubt,
+  }: { readonly effect: string; readonly until: number; readonly onDoubt: () => void },
 ): Promise<Beginning> {
   const { running, performer, worker } = run;
   const begun = await beginEffect(client, {
     effect,
     lease: running.job,
+    onDoubt,
     worker,
     // what a process did before it died burns no try; whether it is done again is the policy's to say
     mayRepeat: (found) => afterDoubt(NOT_MADE, situationOf(run, found, 0)).state !== "held",
@@ -102,23 +112,28 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   const signal = running.stop.signal();
   crashPoint("effect.begun");
   let isUnmade = false;
-  const turn = async () => {
-    await untilTurn(run, effect, turnAt);
+  const mayBegin = () => {
+    crashPoint("effect.before_call");
     // by our own steady clock, whatever timers have or have not fired: another may hold the job by now
     if (running.leaseEndsAt <= steadyMs()) running.stop.stop(new Stopped("lease_lost"));
     isUnmade = running.stop.reason() !== undefined;
-    if (isUnmade) throw new Error(NOT_MADE.message);
+    return !isUnmade;
+  };
+  const turn = async () => {
+    await untilTurn(run, effect, turnAt);
+    if (!mayBegin()) throw new Error(NOT_MADE.message);
   };
   if (!performer.takesTurn) await turn().catch(() => {});
   if (running.stop.reason()) return settleUnmade(run, effect, NOT_MADE, 0);
   const startedAt = steadyMs();
   const timeoutMs = Math.max(1000, Math.min(performer.timeoutMs, performer.limitMs - effect.spentMs));
-  const limits = { timeoutMs, signal, ...(performer.takesTurn && { turn }) };
+  const limits = { timeoutMs, signal, mayBegin, ...(performer.takesTurn && { turn }) };
   const result = await performer.perform(effect, limits).catch(asUncertain);
   crashPoint("effect.called");
   // it came to nothing because we had to stop: that is no fault of the effect, and burns no try
   if (isUnmade || (result.is === "again" && running.stop.reason()))
     return settleUnmade(run, effect, NOT_MADE, steadyMs() - startedAt);
+  run.onNews({ is: "called", kind: effect.kind, outcome: result.is });
   return settleCall(run, effect, result, steadyMs() - startedAt);
 }
 

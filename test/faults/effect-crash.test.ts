@@ -1,59 +1,12 @@
 // Processes that die while they carry out effects: judged by what the peers saw, each intended act happens once in effect.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { CRASH_POINTS } from "../../src/crash-point.ts";
-import { registerSubscription } from "../../src/storage/subscriptions.ts";
-import { startApiMeter } from "../../src/testing/api-meter.ts";
 import type { Pool } from "../../src/storage/postgres.ts";
-import { createDatabase } from "../support/database.ts";
-import { startPeer } from "../support/http-peer.ts";
-import { writeTemplates } from "../support/mail-world.ts";
-import { cleanEnv, SECRET } from "../support/server.ts";
-import { startSmtpInbox } from "../support/smtp-inbox.ts";
+import { startEffectWorld, type EffectWorld } from "../support/effect-world.ts";
 import { storeElsewhere, untilDrained } from "../support/work.ts";
 
-const APP = fileURLToPath(new URL("../support/effect-app.mjs", import.meta.url));
-const TYPE = "payment_intent.succeeded";
 const EVENTS = 6;
 const ids = Array.from({ length: EVENTS }, (_, n) => `evt_${n}`);
-
-/** A database, and the peers with their own logs. */
-async function startWorld() {
-  const inbox = await startSmtpInbox();
-  const peer = await startPeer((response) => response.end("{}"));
-  const meter = await startApiMeter();
-  onTestFinished(async () => void (await Promise.all([inbox.stop(), peer.stop(), meter.stop()])));
-  const { url, pool } = await createDatabase();
-  await registerSubscription(pool, { name: `stripe/${TYPE}`, source: "stripe", pattern: TYPE });
-  const options = JSON.stringify({
-    smtpUrl: inbox.url,
-    mailFrom: "shop@example.com",
-    mailTemplates: await writeTemplates(),
-    apiMeterUrl: meter.url,
-    apiMeterToken: "token",
-    apiMeterTenant: "acme",
-    usageBatchSize: 100,
-  });
-  const env = { DATABASE_URL: url, PEER_URL: peer.url, EFFECT_SECRET: SECRET, EFFECT_OPTIONS: options };
-  return { url, pool, inbox, peer, meter, start: (more = {}) => startApp({ ...env, ...more }) };
-}
-
-function startApp(env: Readonly<Record<string, string>>) {
-  const child = spawn(process.execPath, [APP], {
-    env: { ...cleanEnv(), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let output = "";
-  child.stdout.on("data", (piece: Buffer) => (output += piece.toString()));
-  child.stderr.on("data", (piece: Buffer) => (output += piece.toString()));
-  const ended = once(child, "close");
-  return { child, ended, output: () => output };
-}
-
-type World = Awaited<ReturnType<typeof startWorld>>;
 
 interface EffectRow {
   readonly id: string;
@@ -69,7 +22,7 @@ async function readEffects(pool: Pool): Promise<EffectRow[]> {
 }
 
 /** Everything intended is there once; what was repeated is marked, and only where nobody could know better. */
-async function expectOnceInEffect({ pool, inbox, peer, meter }: World): Promise<void> {
+async function expectOnceInEffect({ pool, inbox, peer, meter }: EffectWorld): Promise<void> {
   const effects = await readEffects(pool);
   expect(effects).toHaveLength(4 * EVENTS);
   const doubted = effects.filter(({ uncertainties }) => uncertainties > 0);
@@ -108,7 +61,7 @@ const PASSES = CRASH_POINTS.filter((point) => point.startsWith("effect.")).flatM
 test.each(PASSES)(
   "a crash at $point, pass $pass: each act happens once in effect",
   async ({ point, pass }) => {
-    const world = await startWorld();
+    const world = await startEffectWorld();
     await storeElsewhere(world.url, ids);
     const dying = world.start({ UKEMI_CRASH_AT: `${point}:${pass}` });
     await dying.ended;
@@ -116,8 +69,7 @@ test.each(PASSES)(
     const next = world.start();
     await untilDrained(world.pool, 120_000);
     await expectOnceInEffect(world);
-    next.child.kill("SIGTERM");
-    await next.ended;
+    await next.stop();
   },
 );
 
@@ -127,7 +79,7 @@ test("processes that are killed again and again, and one that stays", async () =
   let state = seed;
   const random = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648;
   const points = CRASH_POINTS.filter((point) => point.startsWith("effect."));
-  const world = await startWorld();
+  const world = await startEffectWorld();
   await storeElsewhere(world.url, ids);
   for (let round = 0; round < 3; round += 1) {
     const at = `${points[Math.floor(random() * points.length)]}:${1 + Math.floor(random() * 4)}`;
@@ -144,12 +96,11 @@ test("processes that are killed again and again, and one that stays", async () =
 });
 
 test("a stop in the middle of calls loses nothing, repeats nothing unmarked, and burns no try", async () => {
-  const world = await startWorld();
+  const world = await startEffectWorld();
   await storeElsewhere(world.url, ids);
   const first = world.start();
   await world.inbox.reached("mail");
-  first.child.kill("SIGTERM");
-  await first.ended;
+  await first.stop();
   world.start();
   await untilDrained(world.pool, 120_000);
   await expectOnceInEffect(world);

@@ -21,7 +21,9 @@ export interface InboxStep {
 export type InboxAct =
   | { readonly code: number; readonly text: string }
   | { readonly hang: true; readonly keep?: true }
-  | { readonly drop: true; readonly keep?: true };
+  | { readonly drop: true; readonly keep?: true }
+  /** Goes on after a while, and says so just before. */
+  | { readonly afterMs: number; readonly onAnswer?: () => void };
 
 export interface ReceivedMail {
   readonly from: string;
@@ -85,7 +87,13 @@ export async function startSmtpInbox({
     const step = { at, connection: numbers.get(session.id)!, ...(who !== undefined && { who }) };
     steps.push(step);
     const act = onStep(step);
-    if (act === undefined || "code" in act) {
+    if (act !== undefined && "afterMs" in act) {
+      keep?.();
+      setTimeout(() => {
+        act.onAnswer?.();
+        go();
+      }, act.afterMs);
+    } else if (act === undefined || "code" in act) {
       if (act === undefined) keep?.();
       go(act && Object.assign(new Error(act.text), { responseCode: act.code }));
     } else {

@@ -103,6 +103,7 @@ export function createEmail(options: EmailKindOptions): EmailKind {
     limitMs: timeLimitMs,
     timeoutMs: timeLimitMs,
     concurrency: limits.concurrency ?? 5,
+    destinations: [transport.name],
     limitsFor: () => limits,
     takesTurn: transport.takesTurn ?? false,
     keyValidMs: () => 0, // mail has no key that anyone would know again

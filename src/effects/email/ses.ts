@@ -66,7 +66,7 @@ export function ses({ region, client: given, configurationSet }: SesOptions = {}
 
   async function send(mail: Mail, limits: CallLimits): Promise<AttemptResult> {
     const { signal, release } = boundBy(limits);
-    const once = onlyOnce(signal);
+    const once = onlyOnce(signal, limits.mayBegin);
     try {
       if (isClosed) throw new GivenUp("The transport was closed.");
       const messageId = await unlessAborted(signal, async () => call(mail, await compose(mail), once));
@@ -100,12 +100,14 @@ interface Once {
   phase(): Phase;
 }
 
-function onlyOnce(signal: AbortSignal): Once {
+function onlyOnce(signal: AbortSignal, mayBegin: () => boolean = () => true): Once {
   let first: Promise<unknown> | undefined;
   return {
     signal,
     pass<T>(go: () => Promise<T>) {
-      if (signal.aborted) throw new GivenUp("The attempt was given up before SES was asked.");
+      // composing it and signing in may have taken a while
+      if (signal.aborted || (!first && !mayBegin()))
+        throw new GivenUp("The attempt was given up before SES was asked.");
       first ??= go();
       return first as Promise<T>;
     },

@@ -12,9 +12,9 @@ function controller() {
   };
 }
 
-function following() {
+function following(mayBegin = () => true) {
   const endings: Ending[] = [];
-  return { endings, ...follow(100, (ending) => endings.push(ending)) };
+  return { endings, ...follow({ answerBytesMax: 100, mayBegin }, (ending) => endings.push(ending)) };
 }
 
 test("a request that undici starts a second time is stopped before it is written, and is uncertain", () => {
@@ -34,6 +34,14 @@ test("a request that was given up before it started is stopped when it starts", 
   handler.onRequestStart?.(control, undefined);
   expect(aborts).toHaveLength(1);
   expect(endings).toMatchObject([{ is: "unsent", why: { after: "timeout" } }]);
+});
+
+test("a request that may not be made any more when it is connected is stopped before it is written", () => {
+  const { handler, endings } = following(() => false);
+  const { control, aborts } = controller();
+  handler.onRequestStart?.(control, undefined);
+  expect(aborts).toHaveLength(1);
+  expect(endings).toMatchObject([{ is: "unsent", why: { after: "signal" } }]);
 });
 
 test("it ends once, by what came first", () => {

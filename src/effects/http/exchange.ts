@@ -36,6 +36,8 @@ export interface ExchangeLimits {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   readonly answerBytesMax: number;
+  /** Asked right before the first byte: it may have waited for a connection. @default it may */
+  readonly mayBegin?: () => boolean;
 }
 
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -44,10 +46,10 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
-  { timeoutMs, signal, answerBytesMax }: ExchangeLimits,
+  { timeoutMs, signal, ...limits }: ExchangeLimits,
 ): Promise<Ending> {
   return new Promise((resolve) => {
-    const { handler, giveUp } = follow(answerBytesMax, (ending) => {
+    const { handler, giveUp } = follow(limits, (ending) => {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
       resolve(ending);
@@ -64,7 +66,10 @@ export function exchange(
 }
 
 /** Follows one request through undici, and tells once how it ended. Not `request()`: that does not say what was sent. */
-export function follow(answerBytesMax: number, onEnd: (ending: Ending) => void) {
+export function follow(
+  { answerBytesMax, mayBegin = () => true }: Pick<ExchangeLimits, "answerBytesMax" | "mayBegin">,
+  onEnd: (ending: Ending) => void,
+) {
   let sending: Dispatcher.DispatchController | undefined;
   let head: Pick<Answer, "status" | "headers"> | undefined;
   const pieces: Buffer[] = [];
@@ -95,6 +100,7 @@ export function follow(answerBytesMax: number, onEnd: (ending: Ending) => void) 
       // undici may come here again with a request whose connection was lost: it does so for pipelined ones. And it keeps
       // one that was given up while it waited for a connection. Neither may be written.
       if (sending !== undefined) fail(new GivenUp("resend"));
+      else if (!isOver && !mayBegin()) fail(new GivenUp("signal"));
       if (isOver) return controller.abort(new GivenUp("resend"));
       sending = controller;
     },

@@ -68,6 +68,7 @@ export function createHttp(options: HttpOptions = {}): HttpKind {
     limitMs: 7 * DAY_MS,
     timeoutMs,
     concurrency,
+    destinations: [...known.keys()],
     limitsFor(destination) {
       const { perSecond, gapMs, perDay, concurrency: atOnce } = known.get(destination) ?? {};
       return {

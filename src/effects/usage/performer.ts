@@ -36,6 +36,7 @@ export function createUsage({ url, token, tenant, batchSize, retriesMax }: Usage
     bodyOf: (records) =>
       `{"tenant_id":${JSON.stringify(tenant)},"export_metadata":{"exporter":"ukemi","count":${records.length}},"records":[${records.join(",")}]}`,
   });
+  const destination = new URL(url).origin;
   const retry = { maxAttempts: retriesMax + 1, delayMs: (nth: number) => 1000 * 2 ** (nth - 1) };
   return {
     kind: "usage",
@@ -43,6 +44,7 @@ export function createUsage({ url, token, tenant, batchSize, retriesMax }: Usage
     limitMs: DAY_MS,
     timeoutMs: TIMEOUT_MS,
     concurrency: batchSize,
+    destinations: [destination],
     limitsFor: () => ({}),
     keyValidMs: () => ALWAYS,
     perform: ({ intent }, limits) => gather.send(intent, limits),
@@ -61,7 +63,7 @@ export function createUsage({ url, token, tenant, batchSize, retriesMax }: Usage
         amount: null,
         currency: null,
         intent: read.text,
-        destination: new URL(url).origin,
+        destination,
         onUncertain: "retry",
         maxAttempts: retry.maxAttempts,
         after: null,
