@@ -1,7 +1,7 @@
 // Effects that an application intends outside of handlers: in a transaction of its own, or in none.
 import type { SqlClient } from "../storage/enqueue.ts";
 import type { Planned } from "../storage/effects-plan.ts";
-import type { Pool } from "../storage/postgres.ts";
+import { transaction, type Pool } from "../storage/postgres.ts";
 import type { CallNow } from "./call-now.ts";
 import { wrong } from "./draft.ts";
 import { createEffects, type Effects, type Kinds } from "./effects.ts";
@@ -38,17 +38,24 @@ export function createCallerEffects(
   open: () => Promise<Pool>,
   callNow: CallNow,
 ): CallerEffects {
-  async function within(tx: SqlClient | null, { tenant }: ForTenant): Promise<Effects> {
+  async function within(
+    tx: SqlClient | null,
+    { tenant, after }: ForTenant & { readonly after?: unknown },
+    plan: (effects: Effects) => Promise<Planned>,
+  ): Promise<Planned> {
     if (tenant !== undefined && (tenant === "" || Buffer.byteLength(tenant) > 255)) {
       throw wrong("tenant", "it must be 1 to 255 bytes");
     }
     const cause = { tenant: tenant ?? null, event: null, cause: null, handler: null };
-    return createEffects(kinds, tx ?? (await open()), cause);
+    const planBy = (client: SqlClient) => plan(createEffects(kinds, client, cause));
+    if (tx !== null) return planBy(tx);
+    // what it comes after must not change between two statements
+    return after === undefined ? planBy(await open()) : transaction(await open(), planBy);
   }
   return {
-    email: async (tx, template, mail) => (await within(tx, mail)).email(template, mail),
-    http: async (tx, call) => (await within(tx, call)).http(call),
-    usage: async (tx, record, options = {}) => (await within(tx, options)).usage(record, options),
+    email: (tx, template, mail) => within(tx, mail, (effects) => effects.email(template, mail)),
+    http: (tx, call) => within(tx, call, (effects) => effects.http(call)),
+    usage: (tx, record, options = {}) => within(tx, options, (effects) => effects.usage(record, options)),
     callNow,
   };
 }

@@ -32,6 +32,8 @@ const TURN_SLACK = 1.07;
 /** A turn that lies further ahead is not taken: who waits so long had better ask again. */
 const TURN_MS_MAX = 2000;
 const CONCURRENCY_WAIT_MS = 60;
+/** Who finds an open circuit in somebody's hands asks again after this. */
+const LOCKED_WAIT_MS = 100;
 /** How long whoever tries out an open circuit has for it before another may. */
 const PROBE_MS = 30_000;
 
@@ -54,8 +56,25 @@ from ukemi.destinations d, (select ukemi.now() as at) as m
 where d.name = $1`;
 
 /**
+ * Whoever stops a destination, or lets it go on, waits for those who have looked at it and not committed yet; whoever looks
+ * afterwards waits for him. No lock of the row: many who look at once would write to it each, and might keep him out for
+ * ever; and there need not be a row.
+ */
+const LOCK_KEY = "hashtextextended('ukemi.destination' || $1::text, 0)";
+
+/** Until the transaction ends, nobody stops the destination. Its row must not be waited for afterwards. */
+async function keepGoing(client: Queryable, destination: string): Promise<void> {
+  await client.query(`select pg_advisory_xact_lock_shared(${LOCK_KEY})::text`, [destination]);
+}
+
+/** Waits for those who have looked, when the row is written: from now on everybody sees it, or waits for our commit. */
+export async function outwait(client: Queryable, destination: string): Promise<void> {
+  await client.query(`select pg_advisory_xact_lock(${LOCK_KEY})::text`, [destination]);
+}
+
+/**
  * Asks for a call's turn, in the transaction that begins it. Where there are limits the destination is locked until that
- * commits; where there are none, it is only looked at.
+ * commits; where there are none, calls do not wait for each other, only for those who stop it.
  */
 export async function admit(
   client: Queryable,
@@ -68,9 +87,13 @@ export async function admit(
       destination,
     ]);
   }
-  // one that is open is locked too: of those who would try it out, one may
-  let row = await look(client, destination, isLimited);
-  if (row?.open && !isLimited) row = await look(client, destination, true);
+  if (!isLimited) await keepGoing(client, destination);
+  let row = await look(client, destination, isLimited ? "for update of d" : "");
+  if (row?.open && !isLimited) {
+    // of those who would try it out, one may; the others do not wait for him
+    row = await look(client, destination, "for update of d skip locked");
+    if (!row) return wait(LOCKED_WAIT_MS, "circuit");
+  }
   if (row && row.pause_ms > 0) return wait(row.pause_ms, "pause", row.pause_reason);
   if (row?.open && row.probe_ms > 0) return wait(row.probe_ms, "circuit", row.open_reason);
   const admission: Admission = isLimited
@@ -85,8 +108,8 @@ export async function admit(
   return admission;
 }
 
-async function look(client: Queryable, destination: string, locked: boolean): Promise<Row | undefined> {
-  const { rows } = await client.query<Row>(locked ? `${LOOK} for update of d` : LOOK, [destination]);
+async function look(client: Queryable, destination: string, lock: string): Promise<Row | undefined> {
+  const { rows } = await client.query<Row>(`${LOOK} ${lock}`, [destination]);
   return rows[0];
 }
 
@@ -107,7 +130,7 @@ async function takeTurn(
   if (perDay !== undefined) {
     const day = await countDay(client, destination);
     if (day.calls >= perDay) {
-      await pause(client, destination, {
+      await putPause(client, destination, {
         ms: day.freesMs,
         reason: `the limit of ${perDay} a day is reached`,
       });
@@ -167,8 +190,17 @@ export interface Pause {
   readonly reason: string;
 }
 
-/** Nothing goes there before the pause is over; a longer one that was asked for before holds. True where it is news. */
-export async function pause(client: Queryable, destination: string, { ms, reason }: Pause): Promise<boolean> {
+/**
+ * Nothing goes there before the pause is over; a longer one that was asked for before holds. True where it is news. When it
+ * is committed no call begins any more. Must run in a transaction.
+ */
+export async function pause(client: Queryable, destination: string, given: Pause): Promise<boolean> {
+  const isNews = await putPause(client, destination, given);
+  await outwait(client, destination);
+  return isNews;
+}
+
+async function putPause(client: Queryable, destination: string, { ms, reason }: Pause): Promise<boolean> {
   const { rows } = await client.query<{ news: boolean }>(
     `with was as (
        select paused_until from ukemi.destinations where name = $1 for update
@@ -198,14 +230,22 @@ export type Health = "well" | "failing" | "blocked";
 /** The class under which a job waits for its destination. */
 export const BUSY = "DestinationBusy";
 
-/** Those that wait for the destination need not wait any longer. */
+/** Those that wait for the destination need not wait any longer. One that is locked has been taken up since. */
 async function callWaiting(client: Queryable, destination: string): Promise<void> {
   await client.query(
-    `update ukemi.jobs j
+    `with waiting as (
+       select j.id
+       from ukemi.effects e
+       join ukemi.jobs j on j.id = e.job
+       where e.destination = $1 and e.state in ('planned', 'uncertain') and j.state = 'scheduled'
+         and j.error_class = '${BUSY}'
+       -- whoever has it in his hands may wait for us
+       for update of j skip locked
+     )
+     update ukemi.jobs j
      set run_at = ukemi.now()
-     from ukemi.effects e
-     where e.destination = $1 and e.state in ('planned', 'uncertain') and j.id = e.job
-       and j.state = 'scheduled' and j.error_class = '${BUSY}'`,
+     from waiting w
+     where j.id = w.id`,
     [destination],
   );
 }
@@ -218,7 +258,8 @@ export interface HealthNote {
 }
 
 /**
- * Takes note of how a call ended. Returns `opened` where it opened the circuit, `closed` where it closed it.
+ * Takes note of how a call ended. Returns `opened` where it opened the circuit, `closed` where it closed it. Must run in a
+ * transaction.
  */
 export async function noteHealth(
   client: Queryable,
@@ -258,5 +299,7 @@ export async function noteHealth(
        and not exists (select from ukemi.effects e where e.id = $7::uuid and e.begun_at < opened_at)`,
     [destination, FAILURES_MAX, health === "blocked", reason, OPEN_MS_MAX, OPEN_MS, effect],
   );
-  return rows[0]!.opened ? "opened" : undefined;
+  if (!rows[0]!.opened) return undefined;
+  await outwait(client, destination);
+  return "opened";
 }
