@@ -60,34 +60,35 @@ where d.name = $1`;
  * afterwards waits for him. No lock of the row: many who look at once would write to it each, and might keep him out for
  * ever; and there need not be a row.
  */
-const LOCK_KEY = "hashtextextended('ukemi.destination' || $1::text, 0)";
+const lockKey = (name: string) => `hashtextextended('ukemi.destination' || ${name}, 0)`;
 
-/** Until the transaction ends, nobody stops the destination. Its row must not be waited for afterwards. */
-async function keepGoing(client: Queryable, destination: string): Promise<void> {
-  await client.query(`select pg_advisory_xact_lock_shared(${LOCK_KEY})::text`, [destination]);
-}
+/**
+ * Until the transaction ends, nobody stops the destination with this name. To be selected in a statement before one that is
+ * not limited is asked for a turn; its row must not be waited for afterwards.
+ */
+export const keepGoing = (name: string): string => `pg_advisory_xact_lock_shared(${lockKey(name)})::text`;
 
 /** Waits for those who have looked, when the row is written: from now on everybody sees it, or waits for our commit. */
 export async function outwait(client: Queryable, destination: string): Promise<void> {
-  await client.query(`select pg_advisory_xact_lock(${LOCK_KEY})::text`, [destination]);
+  await client.query(`select pg_advisory_xact_lock(${lockKey("$1::text")})::text`, [destination]);
 }
 
 /**
  * Asks for a call's turn, in the transaction that begins it. Where there are limits the destination is locked until that
- * commits; where there are none, calls do not wait for each other, only for those who stop it.
+ * commits. Where there are none the caller has taken `keepGoing`, and calls do not wait for each other, only for those who
+ * stop it.
  */
 export async function admit(
   client: Queryable,
   destination: string,
   limits: DestinationLimits,
 ): Promise<Admission> {
-  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  const isLimited = areLimits(limits);
   if (isLimited) {
     await client.query("insert into ukemi.destinations (name) values ($1) on conflict do nothing", [
       destination,
     ]);
   }
-  if (!isLimited) await keepGoing(client, destination);
   let row = await look(client, destination, isLimited ? "for update of d" : "");
   if (row?.open && !isLimited) {
     // of those who would try it out, one may; the others do not wait for him
@@ -106,6 +107,11 @@ export async function admit(
     );
   }
   return admission;
+}
+
+/** Whether anything is asked at all. */
+export function areLimits(limits: DestinationLimits): boolean {
+  return Object.values(limits).some((limit) => limit !== undefined);
 }
 
 async function look(client: Queryable, destination: string, lock: string): Promise<Row | undefined> {

@@ -13,6 +13,8 @@ import { Stopped, type RunningJob } from "./running.ts";
 /** What whoever is responsible should know of an effect or of its destination. */
 export type EffectNews =
   | { readonly is: "held"; readonly effect: Effect; readonly fault: Fault }
+  /** It is done, and something about it is odd. */
+  | { readonly is: "odd"; readonly effect: Effect; readonly remark: string }
   | {
       readonly is: "opened" | "closed" | "paused";
       readonly destination: string;
