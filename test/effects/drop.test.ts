@@ -12,6 +12,12 @@ import { untilDrained } from "../support/work.ts";
 /** As a crash, or a wait that was too long, leaves the job. */
 const DIES = "update ukemi.jobs set state = 'dead', death = 'crashed', finished_at = ukemi.now()";
 
+interface Details {
+  readonly dedupe: string;
+  readonly before: string;
+  readonly after: string;
+}
+
 async function start(status = 200) {
   const world = await startLedger((response) => answerWith(response, status));
   const client = createClient({ url: world.url });
@@ -24,18 +30,18 @@ async function start(status = 200) {
     const { id: second } = await plan("2", first);
     return { first, second, third: (await plan("3", second)).id };
   };
+  // by key: ids of one millisecond have no order
+  const byKey = <T extends { readonly dedupe: string }>(rows: readonly T[]) =>
+    rows.toSorted((one, other) => one.dedupe.localeCompare(other.dedupe));
   const states = async () =>
-    (await client.listEffects()).items.toReversed().map(({ state, waits_for }) => [state, waits_for]);
+    byKey((await client.listEffects()).items).map(({ state, waits_for }) => [state, waits_for]);
   const drop = () => client.dropDead({ all: true, reason: "not wanted any more" });
   const acts = async () =>
-    (await readAudit(world.pool))
-      .filter(({ action }) => String(action).startsWith("effect."))
-      .map(({ action, target, details }) => [
-        action,
-        target,
-        (details as { before: string; after: string }).before,
-        (details as { before: string; after: string }).after,
-      ]);
+    byKey(
+      (await readAudit(world.pool))
+        .filter(({ action }) => String(action).startsWith("effect."))
+        .map(({ action, target, details }) => ({ action, target, ...(details as Details) })),
+    ).map(({ action, target, before, after }) => [action, target, before, after]);
   return { ...world, client, plan, planThree, states, drop, acts };
 }
 
@@ -142,7 +148,7 @@ test("one that was done before its job died stays done, and its followers go on"
   await pool.query(DIES);
   await pool.query("update ukemi.effects set state = 'done', ended_at = ukemi.now() where id = $1", [first]);
   await drop();
-  const { rows } = await pool.query<{ state: string }>("select state from ukemi.effects order by id");
+  const { rows } = await pool.query<{ state: string }>("select state from ukemi.effects order by dedupe_key");
   expect(rows.map(({ state }) => state)).toEqual(["done", "planned", "planned"]);
   expect(await acts()).toEqual([]);
 });
