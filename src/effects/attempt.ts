@@ -12,7 +12,12 @@ export interface Fault {
 /** What became of one call. */
 export type AttemptResult =
   /** The peer has taken it. */
-  | { readonly is: "done"; readonly receipt: Readonly<Record<string, unknown>> }
+  | {
+      readonly is: "done";
+      readonly receipt: Readonly<Record<string, unknown>>;
+      /** What is odd about it, for a person: it is kept on the effect, and logged. */
+      readonly remark?: string;
+    }
   /** It did not happen, and may later. */
   | {
       readonly is: "again";

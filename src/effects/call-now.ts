@@ -4,7 +4,7 @@ import { crashPoint } from "../crash-point.ts";
 import { UkemiError } from "../errors.ts";
 import { beginCall, settleCall, type BegunCall, type CallEnd } from "../storage/effects-call.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
-import { readOptions, wrong } from "./draft.ts";
+import { readOptions, readTenant, wrong } from "./draft.ts";
 
 export interface CallNowOptions {
   /** Keys of one tenant are not those of another. */
@@ -53,9 +53,11 @@ export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts
     readOptions("callNow", { dedupe: key });
     if (!(timeoutMs >= 1 && timeoutMs <= 3_600_000))
       throw wrong("callNow", "timeoutMs must be from 1 to 3600000");
+    if (!(keyValidMs >= 0)) throw wrong("callNow", "keyValidMs must be a number from 0");
+    const owner = readTenant("callNow", tenant);
     const pool = await open();
     const leaseMs = timeoutMs + SETTLE_MS;
-    const begun = await begin(pool, { tenant: tenant ?? null, key, leaseMs, keyValidMs }, timeoutMs);
+    const begun = await begin(pool, { tenant: owner, key, leaseMs, keyValidMs }, timeoutMs);
     if (begun.is === "done") return JSON.parse(begun.receipt);
     if (begun.is === "failed")
       throw new UkemiError("effect_failed", `The call failed for good: ${begun.reason}`);
@@ -63,9 +65,13 @@ export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts
     if (begun.is === "uncertain") throw new UkemiError("effect_uncertain");
     const { id, attempt } = begun;
     crashPoint("effect.begun");
+    const asDone = (receipt: string) =>
+      settle(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
     let receipt: string;
     try {
-      receipt = readResult(await call({ key: `ukemi_${id}`, signal: AbortSignal.timeout(timeoutMs) }));
+      const onLate = (result: unknown) => asDone(readResult(result));
+      const make = (signal: AbortSignal) => call({ key: `ukemi_${id}`, signal });
+      receipt = readResult(await withinTime(make, timeoutMs, onLate));
     } catch (error) {
       const { class: errorClass, message: errorMessage } = keep(error);
       const state = isTerminal(error) ? "failed" : "uncertain";
@@ -76,9 +82,33 @@ export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts
     }
     crashPoint("effect.called");
     onCalled("call", "done");
-    await settle(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
+    await asDone(receipt);
     return JSON.parse(receipt);
   };
+}
+
+/** Makes the call, and gives it up when its time is over, whether or not it listens. What it says later is kept all the same. */
+async function withinTime<T>(
+  call: (signal: AbortSignal) => Promise<T>,
+  timeoutMs: number,
+  onLate: (result: T) => Promise<void>,
+): Promise<T> {
+  const ending = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const time = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new DOMException(`The call was given up after ${timeoutMs} ms.`, "TimeoutError");
+      reject(error);
+      ending.abort(error);
+    }, timeoutMs);
+  });
+  const called = (async () => call(ending.signal))();
+  try {
+    return await Promise.race([called, time]);
+  } finally {
+    clearTimeout(timer);
+    if (ending.signal.aborted) called.then(onLate).catch(() => {});
+  }
 }
 
 /** The result is known to nobody else: where the database is away for a moment, it is tried again while the lease lasts. */

@@ -1,9 +1,10 @@
 // Effects that an application intends outside of handlers: in a transaction of its own, or in none.
 import type { SqlClient } from "../storage/enqueue.ts";
+import type { EffectKind } from "../storage/effects.ts";
 import type { Planned } from "../storage/effects-plan.ts";
-import type { Pool } from "../storage/postgres.ts";
+import { transaction, type Pool } from "../storage/postgres.ts";
 import type { CallNow } from "./call-now.ts";
-import { wrong } from "./draft.ts";
+import { readTenant } from "./draft.ts";
 import { createEffects, type Effects, type Kinds } from "./effects.ts";
 import type { EmailGiven } from "./email/performer.ts";
 import type { HttpGiven } from "./http/performer.ts";
@@ -38,17 +39,23 @@ export function createCallerEffects(
   open: () => Promise<Pool>,
   callNow: CallNow,
 ): CallerEffects {
-  async function within(tx: SqlClient | null, { tenant }: ForTenant): Promise<Effects> {
-    if (tenant !== undefined && (tenant === "" || Buffer.byteLength(tenant) > 255)) {
-      throw wrong("tenant", "it must be 1 to 255 bytes");
-    }
-    const cause = { tenant: tenant ?? null, event: null, cause: null, handler: null };
-    return createEffects(kinds, tx ?? (await open()), cause);
+  async function within(
+    tx: SqlClient | null,
+    { kind, tenant, after }: ForTenant & { readonly kind: EffectKind; readonly after?: unknown },
+    plan: (effects: Effects) => Promise<Planned>,
+  ): Promise<Planned> {
+    const cause = { tenant: readTenant(kind, tenant), event: null, cause: null, handler: null };
+    const planBy = (client: SqlClient) => plan(createEffects(kinds, client, cause));
+    if (tx !== null) return planBy(tx);
+    // what it comes after must not change between two statements
+    return after === undefined ? planBy(await open()) : transaction(await open(), planBy);
   }
   return {
-    email: async (tx, template, mail) => (await within(tx, mail)).email(template, mail),
-    http: async (tx, call) => (await within(tx, call)).http(call),
-    usage: async (tx, record, options = {}) => (await within(tx, options)).usage(record, options),
+    email: (tx, template, mail) =>
+      within(tx, { ...mail, kind: "email" }, (effects) => effects.email(template, mail)),
+    http: (tx, call) => within(tx, { ...call, kind: "http" }, (effects) => effects.http(call)),
+    usage: (tx, record, options = {}) =>
+      within(tx, { ...options, kind: "usage" }, (effects) => effects.usage(record, options)),
     callNow,
   };
 }

@@ -21,7 +21,11 @@ export interface Situation {
 
 /** What becomes of the effect, and of the job that carries it out. */
 export type Decision =
-  | { readonly state: "done"; readonly receipt: Readonly<Record<string, unknown>> }
+  | {
+      readonly state: "done";
+      readonly receipt: Readonly<Record<string, unknown>>;
+      readonly remark: string | undefined;
+    }
   /** Tried again after so long; it counts as a try. */
   | {
       readonly state: "planned" | "uncertain";
@@ -47,7 +51,7 @@ const BLOCKED_MS = 1000;
 export function decide(result: AttemptResult, situation: Situation): Decision {
   switch (result.is) {
     case "done":
-      return { state: "done", receipt: result.receipt };
+      return { state: "done", receipt: result.receipt, remark: result.remark };
     case "blocked":
       return { state: stateOf(situation), next: "wait", delayMs: BLOCKED_MS, fault: result.fault };
     case "failed":

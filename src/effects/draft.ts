@@ -41,6 +41,13 @@ export function readOptions(
   return { dedupeKey: dedupe, after: id ?? null, onUncertain };
 }
 
+/** Checks for whom it is; null where it is for nobody in particular. */
+export function readTenant(kind: string, tenant: string | undefined): string | null {
+  if (tenant === undefined) return null;
+  if (!isKey(tenant)) throw wrong(kind, "tenant must be 1 to 255 bytes without control characters");
+  return tenant;
+}
+
 /** An intent that cannot be planned, and what to do about it. */
 export function wrong(kind: string, what: string): UkemiError {
   return new UkemiError("invalid_option", `effects.${kind}: ${what}.`);

@@ -92,7 +92,7 @@ const SAID: Readonly<Record<EffectState, string>> = {
   planned: "it is planned, and has not begun: it can be cancelled",
   sending: "it is being carried out",
   done: "it is done",
-  failed: "it has failed: its job is a dead letter, which can be replayed",
+  failed: "it has failed; as long as its job is a dead letter, that can be replayed",
   cancelled: "it is cancelled",
   suppressed: "it is suppressed: it was never to be carried out",
   uncertain: "nobody knows whether it happened",

@@ -1,5 +1,5 @@
 // Holding up what goes to a destination, and letting it go on, by an operator's word.
-import { pause } from "./destinations.ts";
+import { outwait, pause } from "./destinations.ts";
 import type { Queryable } from "./postgres.ts";
 import { notifyWorkers } from "./presence.ts";
 
@@ -76,6 +76,8 @@ export async function resumeDestination(
 ): Promise<Resumption> {
   const { rows } = await client.query<{ paused: boolean; open: boolean; failures: number }>(RESUME, [name]);
   const before = rows[0] ?? { paused: false, open: false, failures: 0 };
+  // one that has seen the pause may be putting off its job: when that is committed, the next statement sees it
+  await outwait(client, name);
   const jobs = await client.query<{ queue: string; count: number }>(WAKE, [name]);
   const woken = jobs.rows.reduce((sum, row) => sum + row.count, 0);
   await client.query(AUDIT, [actor, "destination.resumed", name, JSON.stringify({ reason, before, woken })]);

@@ -32,6 +32,8 @@ const TURN_SLACK = 1.07;
 /** A turn that lies further ahead is not taken: who waits so long had better ask again. */
 const TURN_MS_MAX = 2000;
 const CONCURRENCY_WAIT_MS = 60;
+/** Who finds an open circuit in somebody's hands asks again after this. */
+const LOCKED_WAIT_MS = 100;
 /** How long whoever tries out an open circuit has for it before another may. */
 const PROBE_MS = 30_000;
 
@@ -54,23 +56,45 @@ from ukemi.destinations d, (select ukemi.now() as at) as m
 where d.name = $1`;
 
 /**
+ * Whoever stops a destination, or lets it go on, waits for those who have looked at it and not committed yet; whoever looks
+ * afterwards waits for him. No lock of the row: many who look at once would write to it each, and might keep him out for
+ * ever; and there need not be a row.
+ */
+const lockKey = (name: string) => `hashtextextended('ukemi.destination' || ${name}, 0)`;
+
+/**
+ * Until the transaction ends, nobody stops the destination with this name. To be selected in a statement before one that is
+ * not limited is asked for a turn; its row must not be waited for afterwards.
+ */
+export const keepGoing = (name: string): string => `pg_advisory_xact_lock_shared(${lockKey(name)})::text`;
+
+/** Waits for those who have looked, when the row is written: from now on everybody sees it, or waits for our commit. */
+export async function outwait(client: Queryable, destination: string): Promise<void> {
+  await client.query(`select pg_advisory_xact_lock(${lockKey("$1::text")})::text`, [destination]);
+}
+
+/**
  * Asks for a call's turn, in the transaction that begins it. Where there are limits the destination is locked until that
- * commits; where there are none, it is only looked at.
+ * commits. Where there are none the caller has taken `keepGoing`, and calls do not wait for each other, only for those who
+ * stop it.
  */
 export async function admit(
   client: Queryable,
   destination: string,
   limits: DestinationLimits,
 ): Promise<Admission> {
-  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  const isLimited = areLimits(limits);
   if (isLimited) {
     await client.query("insert into ukemi.destinations (name) values ($1) on conflict do nothing", [
       destination,
     ]);
   }
-  // one that is open is locked too: of those who would try it out, one may
-  let row = await look(client, destination, isLimited);
-  if (row?.open && !isLimited) row = await look(client, destination, true);
+  let row = await look(client, destination, isLimited ? "for update of d" : "");
+  if (row?.open && !isLimited) {
+    // of those who would try it out, one may; the others do not wait for him
+    row = await look(client, destination, "for update of d skip locked");
+    if (!row) return wait(LOCKED_WAIT_MS, "circuit");
+  }
   if (row && row.pause_ms > 0) return wait(row.pause_ms, "pause", row.pause_reason);
   if (row?.open && row.probe_ms > 0) return wait(row.probe_ms, "circuit", row.open_reason);
   const admission: Admission = isLimited
@@ -85,8 +109,13 @@ export async function admit(
   return admission;
 }
 
-async function look(client: Queryable, destination: string, locked: boolean): Promise<Row | undefined> {
-  const { rows } = await client.query<Row>(locked ? `${LOOK} for update of d` : LOOK, [destination]);
+/** Whether anything is asked at all. */
+export function areLimits(limits: DestinationLimits): boolean {
+  return Object.values(limits).some((limit) => limit !== undefined);
+}
+
+async function look(client: Queryable, destination: string, lock: string): Promise<Row | undefined> {
+  const { rows } = await client.query<Row>(`${LOOK} ${lock}`, [destination]);
   return rows[0];
 }
 
@@ -107,7 +136,7 @@ async function takeTurn(
   if (perDay !== undefined) {
     const day = await countDay(client, destination);
     if (day.calls >= perDay) {
-      await pause(client, destination, {
+      await putPause(client, destination, {
         ms: day.freesMs,
         reason: `the limit of ${perDay} a day is reached`,
       });
@@ -167,8 +196,17 @@ export interface Pause {
   readonly reason: string;
 }
 
-/** Nothing goes there before the pause is over; a longer one that was asked for before holds. True where it is news. */
-export async function pause(client: Queryable, destination: string, { ms, reason }: Pause): Promise<boolean> {
+/**
+ * Nothing goes there before the pause is over; a longer one that was asked for before holds. True where it is news. When it
+ * is committed no call begins any more. Must run in a transaction.
+ */
+export async function pause(client: Queryable, destination: string, given: Pause): Promise<boolean> {
+  const isNews = await putPause(client, destination, given);
+  await outwait(client, destination);
+  return isNews;
+}
+
+async function putPause(client: Queryable, destination: string, { ms, reason }: Pause): Promise<boolean> {
   const { rows } = await client.query<{ news: boolean }>(
     `with was as (
        select paused_until from ukemi.destinations where name = $1 for update
@@ -198,14 +236,22 @@ export type Health = "well" | "failing" | "blocked";
 /** The class under which a job waits for its destination. */
 export const BUSY = "DestinationBusy";
 
-/** Those that wait for the destination need not wait any longer. */
+/** Those that wait for the destination need not wait any longer. One that is locked has been taken up since. */
 async function callWaiting(client: Queryable, destination: string): Promise<void> {
   await client.query(
-    `update ukemi.jobs j
+    `with waiting as (
+       select j.id
+       from ukemi.effects e
+       join ukemi.jobs j on j.id = e.job
+       where e.destination = $1 and e.state in ('planned', 'uncertain') and j.state = 'scheduled'
+         and j.error_class = '${BUSY}'
+       -- whoever has it in his hands may wait for us
+       for update of j skip locked
+     )
+     update ukemi.jobs j
      set run_at = ukemi.now()
-     from ukemi.effects e
-     where e.destination = $1 and e.state in ('planned', 'uncertain') and j.id = e.job
-       and j.state = 'scheduled' and j.error_class = '${BUSY}'`,
+     from waiting w
+     where j.id = w.id`,
     [destination],
   );
 }
@@ -218,7 +264,8 @@ export interface HealthNote {
 }
 
 /**
- * Takes note of how a call ended. Returns `opened` where it opened the circuit, `closed` where it closed it.
+ * Takes note of how a call ended. Returns `opened` where it opened the circuit, `closed` where it closed it. Must run in a
+ * transaction.
  */
 export async function noteHealth(
   client: Queryable,
@@ -258,5 +305,7 @@ export async function noteHealth(
        and not exists (select from ukemi.effects e where e.id = $7::uuid and e.begun_at < opened_at)`,
     [destination, FAILURES_MAX, health === "blocked", reason, OPEN_MS_MAX, OPEN_MS, effect],
   );
-  return rows[0]!.opened ? "opened" : undefined;
+  if (!rows[0]!.opened) return undefined;
+  await outwait(client, destination);
+  return "opened";
 }

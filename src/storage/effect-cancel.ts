@@ -39,16 +39,16 @@ export async function cancelEffect(client: Queryable, id: string, change: Effect
   const { state, job, jobState } = locked;
   if (jobState === "running" || (state === "sending" && isLive(locked))) return { is: "busy", state, job };
   if (state !== "planned") return { is: "settled", state };
-  const followers = await lockFollowers(client, id);
+  const followers = await lockFollowers(client, [id]);
   await client.query(CANCEL, [[id, ...followers], change.actor, change.reason, id]);
   await cancelJob(client, job);
   return { is: "cancelled", id, followers };
 }
 
-/** They have no jobs: these are made when what they wait for is done. */
-async function lockFollowers(client: Queryable, id: string): Promise<readonly string[]> {
+/** Those that wait for these, and for each other. They have no jobs: these are made when what they wait for is done. */
+export async function lockFollowers(client: Queryable, ids: readonly string[]): Promise<readonly string[]> {
   const found: string[] = [];
-  for (let heads = [id]; heads.length > 0;) {
+  for (let heads = ids; heads.length > 0;) {
     const { rows } = await client.query<{ id: string }>(FOLLOWERS, [heads]);
     heads = rows.map((row) => row.id);
     found.push(...heads);

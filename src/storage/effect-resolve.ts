@@ -1,5 +1,6 @@
 // Resolving an effect of which nobody knows whether it happened: a person has found out, and says so.
 import { doubt } from "./effects-begin.ts";
+import { giveUpFollowers } from "./effects-drop.ts";
 import { launchAgain, launchFollowers } from "./effects-settle.ts";
 import type { EffectState } from "./effects.ts";
 import { cancelJob, isLive, lockEffect, type EffectChange, type Unchanged } from "./effect-lock.ts";
@@ -61,6 +62,7 @@ export async function resolveEffect(
   await cancelJob(client, job);
   if (as === "again") await launchAgain(client, id);
   if (as === "done") await launchFollowers(client, id);
+  if (as === "failed") await giveUpFollowers(client, [id], change);
   return { is: "resolved", id, state: next, job: await readJob(client, id) };
 }
 

@@ -122,7 +122,8 @@ export async function settleCall(client: Queryable, end: CallEnd): Promise<boole
        set state = $3, receipt = $4, reason = $6, lease_until = null,
          uncertainties = uncertainties + case when $3 = 'uncertain' then 1 else 0 end,
          ended_at = case when $3 <> 'uncertain' then ukemi.now() end
-       where id = $1::uuid and attempt = $2 and state = 'sending'
+       -- one that was given up may still be heard of
+       where id = $1::uuid and attempt = $2 and (state = 'sending' or state = 'uncertain' and $3 <> 'uncertain')
        returning id, attempt
      ),
      attempts as (

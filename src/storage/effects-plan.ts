@@ -44,9 +44,13 @@ const PLAN = `
 with moment as materialized (
   select ukemi.now() as at
 ),
--- Waits for one who is settling it at this moment: either he sees this intent, or it sees what he did.
 first as (
-  select e.id, e.state from ukemi.effects e
+  select e.id, e.state,
+    -- a dead letter may be replayed
+    e.state in ('cancelled', 'suppressed') or e.state = 'failed' and not exists (
+      select from ukemi.jobs j where j.id = e.job and j.state not in ('done', 'cancelled')
+    ) as never
+  from ukemi.effects e
   where e.id = $16::uuid and coalesce(e.tenant, '') = coalesce($3::text, '')
   for share
 ),
@@ -54,7 +58,11 @@ first as (
 verdict as (
   select coalesce(
     $17::text,
-    (select 'what it should come after was ' || state from first where state in ('cancelled', 'suppressed'))
+    (
+      select 'what it should come after ' || case state when 'failed' then 'has failed for good' else 'was ' || state end
+      from first
+      where never
+    )
   ) as cancelled
 ),
 made as (
@@ -115,6 +123,15 @@ select id::text, false as suppressed, true as same, (select count(*)::int from n
 union all
 select id::text, true, same, 0 from there`;
 
+/**
+ * Waits for one who is settling it at this moment: either he sees this intent, or it sees what he did. In a statement before:
+ * one that waited would still see the job as it was.
+ */
+const AWAIT_FIRST = `
+select from ukemi.effects e
+where e.id = $1::uuid and coalesce(e.tenant, '') = coalesce($2::text, '')
+for share`;
+
 interface Row {
   readonly id: string;
   readonly suppressed: boolean;
@@ -145,6 +162,7 @@ export async function planEffect(client: SqlClient, intent: Intent): Promise<Pla
     handlerOf(intent.kind),
     payloadOf(id),
   ];
+  if (intent.after !== null) await client.query(AWAIT_FIRST, [intent.after, intent.tenant]);
   let { rows } = await client.query(PLAN, values);
   // written by a transaction that committed after this statement's snapshot: the next one sees it
   if (rows.length === 0) ({ rows } = await client.query(PLAN, values));

@@ -2,6 +2,7 @@
 import { BODY_GONE, ERASED_AT, REFS, whereDead, type DeadFilter } from "./dead-filter.ts";
 import { timeOfUs } from "./dead-letters.ts";
 import type { JobKey } from "./due.ts";
+import { dropEffects, lockEffectsOf } from "./effects-drop.ts";
 import { OFFERED } from "./live-workers.ts";
 import type { Queryable } from "./postgres.ts";
 import { notifyWorkers } from "./presence.ts";
@@ -244,10 +245,11 @@ export async function replayJobs(client: Queryable, change: DeadChange): Promise
   };
 }
 
-/** Gives dead letters up for good. Must run in a transaction. */
+/** Gives dead letters up for good, and effects that they were to carry out. Must run in a transaction. */
 export async function dropJobs(client: Queryable, change: DeadChange): Promise<Changed> {
   const locked = await lockDead(client, change);
   await changeLocked(client, DROP, locked, change);
+  await dropEffects(client, { ...change, jobs: locked.map(({ id }) => id) });
   return { count: locked.length, keys: [], skips: await explainMissing(client, change, locked) };
 }
 
@@ -258,6 +260,7 @@ interface LockedRow {
 
 async function lockDead(client: Queryable, change: DeadChange): Promise<readonly LockedRow[]> {
   await client.query(SETTINGS);
+  await lockEffectsOf(client, change.ids, change.tenants);
   const { rows } = await client.query<LockedRow>(LOCK, [change.ids, change.momentUs, change.tenants ?? null]);
   return rows;
 }

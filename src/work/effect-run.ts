@@ -15,6 +15,8 @@ export type EffectNews =
   /** A call has ended. */
   | { readonly is: "called"; readonly kind: EffectKind; readonly outcome: AttemptResult["is"] }
   | { readonly is: "held"; readonly effect: Effect; readonly fault: Fault }
+  /** It is done, and something about it is odd. */
+  | { readonly is: "odd"; readonly effect: Effect; readonly remark: string }
   | {
       readonly is: "opened" | "closed" | "paused";
       readonly destination: string;

@@ -48,6 +48,13 @@ export function createReports({ logger, metrics, alert }: ReportOptions): Report
         const { message } = news.fault;
         return alert({ kind: "effect_held", effect: id, effectKind: kind, tenant, message });
       }
+      if (news.is === "odd") {
+        const { id, kind, destination } = news.effect;
+        return logger.warn(
+          { effect: id, effect_kind: kind, destination, remark: news.remark },
+          "an effect is done, but oddly",
+        );
+      }
       const { destination, reason } = news;
       if (news.is === "closed") return logger.info({ destination }, "the destination takes effects again");
       alert({

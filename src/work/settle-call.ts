@@ -126,6 +126,8 @@ async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
     const isOurs = await settleEffect(client, settlement);
     news.push(...(await note(client)));
     if (isOurs && decision.state === "held") news.push({ is: "held", effect, fault: decision.fault });
+    if (isOurs && decision.state === "done" && decision.remark !== undefined)
+      news.push({ is: "odd", effect, remark: decision.remark });
     if (decision.state === "failed" && isRecipientRefused(decision.fault))
       await suppressAddress(client, effect.id, "refused");
     const settled = await settleJob(client, run, effect.id, decision);
@@ -205,7 +207,7 @@ function settlementOf({ performer }: EffectRun, effect: Effect, ended: Ended): S
     result: result?.is ?? null,
     receipt: decision.state === "done" ? textOf(decision.receipt) : null,
     errorClass: fault?.class ?? null,
-    errorMessage: fault?.message ?? null,
+    errorMessage: fault?.message ?? (decision.state === "done" ? (decision.remark ?? null) : null),
     answer: fault?.answer === undefined ? null : textOf(fault.answer),
     tookMs,
     waitMs: "next" in decision && decision.next === "retry" ? decision.delayMs : 0,

@@ -165,3 +165,29 @@ test("shows, pauses and resumes destinations", async () => {
   );
   expect((await ukemi("destinations", "resume", name, ...reason)).stdout).toContain("as it was before");
 });
+
+test("a dead letter that is dropped: what never went out is cancelled, what nobody knows is held", async () => {
+  const { ukemi, pool } = await start();
+  const dead = async (state: string) => {
+    const { rows } = await pool.query<{ id: string }>(
+      `insert into ukemi.jobs (queue, kind, subscription, state, death, max_attempts, policy, run_at, finished_at, created_at)
+       values ('effects.email', 'effect', 'effect.email', 'dead', 'crashed', 3, 'effect', ukemi.now(), ukemi.now(), ukemi.now())
+       returning id`,
+    );
+    return insertEffect(pool, { state, job: rows[0]!.id });
+  };
+  const [planned, uncertain] = [await dead("planned"), await dead("uncertain")];
+  const follower = await insertEffect(pool, { state: "planned", after: planned });
+  const dropped = await ukemi("dead", "drop", "--all", "--reason", "a test", "--yes");
+  expect(dropped).toMatchObject({ code: 0, stdout: expect.stringContaining("Dropped 2 dead letters.") });
+  expect(await readStates(pool)).toEqual({
+    [planned]: "cancelled",
+    [uncertain]: "held",
+    [follower]: "cancelled",
+  });
+  const { stdout } = await ukemi("effects", "--to", "jane@example.com");
+  expect(stdout).toContain("not sent: what it waited for was given up: a test");
+  expect(stdout).toContain("not sent: its job was dropped by an operator: a test");
+  expect(stdout).toContain(`A person must find out: ukemi effects resolve ${uncertain}`);
+  expect((await ukemi("effects", "show", uncertain)).stdout).toMatch(/effect\.held .* by cli:.*: a test/);
+});

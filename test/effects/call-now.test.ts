@@ -2,6 +2,8 @@
 import { expect, test } from "vitest";
 import { terminal } from "../../src/work/outcome.ts";
 import { createDatabase } from "../support/database.ts";
+import { held } from "../support/held.ts";
+import { proxyDatabase } from "../support/proxied.ts";
 import { makeUkemi } from "../support/work.ts";
 
 async function startWorld() {
@@ -77,7 +79,8 @@ test("one that failed for good is told so, and not made again", async () => {
 
 test("a caller that died is found when its time is over: called again with the same key, while the peer knows it", async () => {
   const { callNow, pool } = await startWorld();
-  void callNow("k", () => new Promise<never>(() => {}), { timeoutMs: 1000 }).catch(() => {});
+  // the process is not gone, but nothing more is heard of it
+  void callNow("k", () => new Promise<never>(() => {}), { timeoutMs: 30_000 }).catch(() => {});
   await expect
     .poll(async () => (await pool.query("select state from ukemi.effects")).rows)
     .toEqual([{ state: "sending" }]);
@@ -110,4 +113,69 @@ test("one tenant's key is not another's", async () => {
     await callNow("k", () => Promise.resolve("b"), { tenant: "b" }),
   ];
   expect(results).toEqual(["a", "b"]);
+});
+
+test("a call that does not listen is given up when its time is over; what it says later is kept", async () => {
+  const { callNow, pool } = await startWorld();
+  const answer = held<string>();
+  let told: AbortSignal | undefined;
+  const call = callNow(
+    "k",
+    ({ signal }) => {
+      told = signal;
+      return answer.promise;
+    },
+    { timeoutMs: 50 },
+  );
+  await expect(call).rejects.toMatchObject({ name: "TimeoutError" });
+  expect(told!.aborted).toBe(true);
+  const state = async () => (await pool.query("select state from ukemi.effects")).rows;
+  expect(await state()).toEqual([{ state: "uncertain" }]);
+  answer.resolve("late");
+  await expect.poll(state).toEqual([{ state: "done" }]);
+  expect(await callNow("k", () => Promise.reject(new Error("not called")))).toBe("late");
+});
+
+test("what it says later counts for nothing where another call was made since", async () => {
+  const { callNow, pool } = await startWorld();
+  const answer = held<string>();
+  await expect(callNow("k", () => answer.promise, { timeoutMs: 50 })).rejects.toThrow("given up");
+  expect(await callNow("k", () => Promise.resolve("second"))).toBe("second");
+  answer.resolve("late");
+  await answer.promise;
+  expect(await callNow("k", () => Promise.reject(new Error("not called")))).toBe("second");
+  expect((await pool.query("select attempt from ukemi.effects")).rows).toEqual([{ attempt: 2 }]);
+});
+
+test("a result that was not stored, because the database was away, is asked for again with the same key", async () => {
+  const { url, pool } = await createDatabase();
+  const through = await proxyDatabase(url);
+  const { callNow } = makeUkemi(through.url).ukemi.effects;
+  const keys: string[] = [];
+  const lost = callNow("k", async ({ key }) => {
+    keys.push(key);
+    await through.proxy.set("refuse");
+    return "first";
+  });
+  await expect(lost).rejects.toThrow();
+  await through.proxy.set("pass");
+  await pool.query("update ukemi.clock set shift = '1 minute'");
+  const again = await callNow("k", ({ key }) => {
+    keys.push(key);
+    return Promise.resolve("first");
+  });
+  expect(again).toBe("first");
+  expect(keys).toEqual([keys[0], keys[0]]);
+});
+
+test.each([
+  ["a tenant that is none", { tenant: "" }],
+  ["no time", { timeoutMs: 0 }],
+  ["a validity that is none", { keyValidMs: Number.NaN }],
+])("%s is refused before anything is written", async (_, options) => {
+  const { callNow, pool } = await startWorld();
+  await expect(callNow("k", () => Promise.resolve(1), options)).rejects.toMatchObject({
+    code: "invalid_option",
+  });
+  expect((await pool.query("select from ukemi.effects")).rowCount).toBe(0);
 });

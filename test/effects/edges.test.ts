@@ -158,3 +158,71 @@ test("a call that waits for its turn when the worker stops was not made, and goe
   expect(await statesIn(pool)).toEqual(["done", "done"]);
   expect(peer.seen).toHaveLength(2);
 });
+
+test("a pause of ten years is one of a day, and one that is over already is none", async () => {
+  const { ukemi, pool, peer } = await startWorld((response, request) => {
+    const asked = request.url === "/long" ? String(10 * 365 * 86_400) : "Mon, 02 Nov 2026 09:00:00 GMT";
+    response.writeHead(503, { "retry-after": asked, date: "Tue, 03 Nov 2026 09:00:00 GMT" });
+    response.end();
+  });
+  const pauses = async () =>
+    (
+      await pool.query<{ hours: number }>(
+        "select extract(epoch from paused_until - ukemi.now())::float8 / 3600 as hours from ukemi.destinations where paused_until is not null",
+      )
+    ).rows;
+  await ukemi.work();
+  await ukemi.effects.http(null, { url: `${peer.url}/past`, dedupe: "1" });
+  await untilDrained(pool);
+  expect(peer.seen).toHaveLength(3);
+  expect(await pauses()).toEqual([]);
+  await ukemi.effects.http(null, { url: `${peer.url}/long`, dedupe: "2" });
+  await until(async () => (await pauses()).length === 1, "the pause");
+  const [{ hours }] = (await pauses()) as [{ hours: number }];
+  expect(hours).toBeGreaterThan(23);
+  expect(hours).toBeLessThanOrEqual(24);
+});
+
+test("what waits for a mail that is suppressed when its turn comes is cancelled with it, and audited", async () => {
+  const { ukemi, pool, inbox } = await startMailWorld();
+  const first = await ukemi.effects.email(null, "receipt", MAIL);
+  const second = await ukemi.effects.email(null, "receipt", {
+    ...MAIL,
+    dedupe: "2",
+    to: "b@example.net",
+    after: first,
+  });
+  await ukemi.effects.email(null, "receipt", { ...MAIL, dedupe: "3", to: "c@example.net", after: second });
+  await pool.query(
+    "insert into ukemi.mail_suppressions (address, reason) values ('jane@example.net', 'complaint')",
+  );
+  await ukemi.work();
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["suppressed", "cancelled", "cancelled"]);
+  expect(inbox.mails).toEqual([]);
+  const { rows } = await pool.query("select action from ukemi.audit_log order by id");
+  expect(rows).toEqual([
+    { action: "email.suppressed" },
+    { action: "email.cancelled" },
+    { action: "email.cancelled" },
+  ]);
+});
+
+test("what waits for one that failed goes on waiting, and begins when that is replayed and done", async () => {
+  let isBroken = true;
+  const { ukemi, pool, peer } = await startWorld((response) => {
+    response.statusCode = isBroken ? 400 : 200;
+    response.end();
+  });
+  await ukemi.work();
+  const first = await ukemi.effects.http(null, { url: `${peer.url}/1`, dedupe: "1" });
+  await ukemi.effects.http(null, { url: `${peer.url}/2`, dedupe: "2", after: first });
+  const [job] = await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["failed", "planned"]);
+  const second = (await ukemi.operate.effects.list()).items.find(({ after }) => after === first.id);
+  expect(second!.waits_for).toBe(`effect ${first.id}, which is failed`);
+  isBroken = false;
+  await ukemi.operate.dead.replay({ ids: [Number(job!.id)] }, { actor: "test", reason: "they are back" });
+  await until(async () => (await statesIn(pool)).every((state) => state === "done"), "both to be done");
+  expect(peer.seen.map(({ path }) => path)).toEqual(["/1", "/1", "/2"]);
+});

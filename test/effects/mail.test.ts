@@ -65,6 +65,19 @@ test.each([
   expect(await readEffects(pool)).toEqual([]);
 });
 
+test("the same key for another recipient is an error; the same one in other letters is not, and is found by either", async () => {
+  const { ukemi, pool } = await startMailWorld();
+  const first = await ukemi.effects.email(null, "receipt", MAIL);
+  await expect(
+    ukemi.effects.email(null, "receipt", { ...MAIL, to: "john@example.net" }),
+  ).rejects.toMatchObject({ code: "effect_conflict" });
+  const again = await ukemi.effects.email(null, "receipt", { ...MAIL, to: "Jane@Example.NET" });
+  expect(again).toEqual({ id: first.id, suppressed: true });
+  for (const to of ["jane@example.net", " JANE@example.net "])
+    expect((await ukemi.operate.effects.list({ to })).items).toHaveLength(2);
+  expect(await readEffects(pool)).toHaveLength(2);
+});
+
 test("one that the person switched off is recorded, and not sent", async () => {
   const { ukemi, pool, inbox } = await startMailWorld();
   await ukemi.work();

@@ -77,3 +77,30 @@ test("a record that is none is refused where it is intended", async () => {
   const { ukemi } = await startWorld();
   await expect(ukemi.effects.usage(null, { source_event_id: " " })).rejects.toThrow("source_event_id");
 });
+
+test("another number than was sent is told once for the call, and marked on every record", async () => {
+  const { pool, ukemi, lines } = await startWorld({
+    fault: () => ({ status: 200, body: '{"inserted":1,"updated":0}' }),
+  });
+  for (const id of ["a", "b", "c"]) await ukemi.effects.usage(null, { source_event_id: id });
+  await ukemi.work();
+  await untilDrained(pool);
+  const { rows } = await pool.query<{ receipt: string; reason: string | null }>(
+    "select receipt, reason from ukemi.effects where state = 'done'",
+  );
+  const calls = new Map<number, number>();
+  for (const { receipt } of rows) {
+    const { records, mismatched } = JSON.parse(receipt) as { records: number; mismatched?: boolean };
+    expect(mismatched ?? false).toBe(records !== 1);
+    calls.set(records, (calls.get(records) ?? 0) + 1);
+  }
+  // as many as calls whose count was another
+  const odd = [...calls]
+    .filter(([records]) => records > 1)
+    .reduce((sum, [records, seen]) => sum + seen / records, 0);
+  expect(odd).toBeGreaterThan(0);
+  expect(rows.filter(({ reason }) => reason !== null)).toHaveLength(odd);
+  const told = lines().filter(({ msg }) => msg === "an effect is done, but oddly");
+  expect(told).toHaveLength(odd);
+  expect(told[0]).toMatchObject({ remark: expect.stringContaining("1 inserted and 0 updated of") });
+});

@@ -125,6 +125,27 @@ test.each([
   },
 );
 
+test("a bounce of a mail that nobody knows, or of what is no mail, changes nothing and kills no job", async () => {
+  const { server, pool, post } = await openMail();
+  await server.ukemi.work();
+  const [call, unknown] = [randomUUID(), randomUUID()];
+  await pool.query(
+    `insert into ukemi.effects (
+       id, kind, dedupe_key, state, target, intent, destination, on_uncertain, max_attempts, planned_at, ended_at
+     )
+     values ($1, 'http', 'k', 'done', 'gone@example.com', '{}', 'x', 'hold', 3, ukemi.now(), ukemi.now())`,
+    [call],
+  );
+  for (const [n, effect] of [call, unknown, unknown].entries()) {
+    const message = signSns(signer, { MessageId: `m-${n}`, Message: JSON.stringify(sesBounce(effect)) });
+    expect((await post(message)).status).toBe(204);
+  }
+  const jobs = await untilDrained(pool);
+  expect(jobs.map(({ state }) => state)).toEqual(["done", "done", "done"]);
+  expect((await pool.query("select feedback from ukemi.effects")).rows).toEqual([{ feedback: null }]);
+  expect((await pool.query("select from ukemi.mail_suppressions")).rowCount).toBe(0);
+});
+
 test("confirms a subscription after it is stored, and once more where AWS failed the first time", async () => {
   const { server, post, events, outage, asked } = await openMail();
   await post(signSns(signer)); // so that the certificate is there

@@ -67,6 +67,13 @@ describe("a template", () => {
     }
   });
 
+  test("whose variable is missing in one language only fails in that one, and names its file", async () => {
+    const templates = await load({ ...REFUND, "refund/ja.text.liquid": "{{ office }} {{ name }}" });
+    const render = (locale: string) => templates.render("refund", { locale, data: DATA });
+    expect(render("en").text).toContain("Dear");
+    expect(() => render("ja")).toThrow(/refund\/ja\.text\.liquid.*office/);
+  });
+
   test("that does not exist is told, with the one that was meant", async () => {
     const templates = await load(REFUND);
     expect(() => templates.render("refunds", { locale: "ja", data: {} })).toThrow("did you mean refund?");

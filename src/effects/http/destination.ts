@@ -2,6 +2,8 @@
 import { UkemiError } from "../../errors.ts";
 
 const URL_LENGTH_MAX = 2048;
+/** With scheme and port it fits into the ledger. */
+const HOST_LENGTH_MAX = 240;
 
 /**
  * The origin of a URL, such as `https://api.example.com`: lower case, no default port, no dot at the end of the host.
@@ -32,6 +34,9 @@ export function readUrl(given: unknown): URL {
     );
   }
   url.hash = "";
+  if (url.hostname.length > HOST_LENGTH_MAX) {
+    throw new UkemiError("invalid_option", "url must have a host that can exist: its name is too long.");
+  }
   if (url.href.length > URL_LENGTH_MAX) {
     throw new UkemiError(
       "invalid_option",

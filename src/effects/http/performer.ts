@@ -1,11 +1,11 @@
 // Carrying out effects of kind http: one request each, with the same key on every try.
 import { createHash } from "node:crypto";
-import type { DestinationLimits } from "../../storage/destinations.ts";
 import type { Effect } from "../../storage/effects.ts";
 import { readOptions, wrong, type Draft, type EffectOptions } from "../draft.ts";
 import type { Performer } from "../performer.ts";
 import { createHttpCaller } from "./call.ts";
 import { destinationOf } from "./destination.ts";
+import { readDestinations, type DestinationOptions } from "./destination-options.ts";
 import { readHttpIntent, type HttpIntent, type HttpRequest } from "./intent.ts";
 
 /** An HTTP call that is intended. */
@@ -14,14 +14,6 @@ export interface HttpGiven extends HttpRequest, EffectOptions {
   readonly amount?: number;
   /** ISO 4217, such as `jpy`. */
   readonly currency?: string;
-}
-
-/** What is special about calls to one destination. */
-export interface DestinationOptions extends DestinationLimits {
-  /** Sent with every call, and not kept in the ledger: tokens belong here. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** For how long the peer knows an idempotency key again. @default 86400000, a day */
-  readonly keyValidMs?: number;
 }
 
 /** How HTTP calls are made. */
@@ -49,11 +41,12 @@ const DELAY_MS_MAX = 600_000;
 
 export function createHttp(options: HttpOptions = {}): HttpKind {
   const { allow = [], tries = 6, timeoutMs = 30_000, concurrency = 10 } = options;
-  const known = new Map(
-    Object.entries(options.destinations ?? {}).map(([url, given]) => [destinationOf(url), given]),
-  );
+  const known = readDestinations(options.destinations);
   if (!Number.isInteger(tries) || tries < 1 || tries > 100)
     throw wrong("http", "tries must be from 1 to 100");
+  if (!(timeoutMs >= 1 && timeoutMs <= 3_600_000)) throw wrong("http", "timeoutMs must be from 1 to 3600000");
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000)
+    throw wrong("http", "concurrency must be from 1 to 1000");
   const caller = createHttpCaller({ allowedDestinations: allow, connectionsMax: concurrency });
   const retry = {
     maxAttempts: tries,
@@ -96,7 +89,7 @@ export function createHttp(options: HttpOptions = {}): HttpKind {
       return {
         kind: "http",
         dedupeKey,
-        target: `${intent.method} ${targetOf(intent.url)}`,
+        target: targetOf(intent),
         ...readMoney(call),
         intent: JSON.stringify(intent),
         destination: destinationOf(intent.url),
@@ -111,12 +104,16 @@ export function createHttp(options: HttpOptions = {}): HttpKind {
 
 const readIntent = ({ intent }: Effect): HttpIntent => JSON.parse(intent) as HttpIntent;
 
-/** Of what is asked only a mark: a query may carry a secret, and targets are shown. */
-function targetOf(url: string): string {
+const TARGET_MAX = 1000;
+
+/** Of what is asked only a mark: a query may carry a secret, and targets are shown. So too of what is too long for a list. */
+function targetOf({ method, url }: HttpIntent): string {
   const { origin, pathname, search } = new URL(url);
-  const asked = search === "" ? "" : `?${createHash("sha256").update(search).digest("hex").slice(0, 12)}`;
-  return `${origin}${pathname}${asked}`;
+  const target = `${method} ${origin}${pathname}${search === "" ? "" : `?${markOf(search)}`}`;
+  return target.length <= TARGET_MAX ? target : `${target.slice(0, TARGET_MAX)}…${markOf(target)}`;
 }
+
+const markOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12);
 
 function readMoney({ amount, currency }: HttpGiven): Pick<Draft, "amount" | "currency"> {
   if (amount === undefined && currency === undefined) return { amount: null, currency: null };

@@ -1,5 +1,5 @@
 // What an export came to, in figures.
-import type { Counted } from "./verdict.ts";
+import { agrees, type Counted } from "./verdict.ts";
 
 /** The figures of a run. */
 export interface UsageFigures {
@@ -47,14 +47,13 @@ function classOf(status: number | undefined): AnswerClass {
 }
 
 /** Counts a batch that was taken; false where the meter says that it counted another number of records. */
-export function countTaken(figures: UsageFigures, records: number, { inserted, updated }: Counted): boolean {
+export function countTaken(figures: UsageFigures, records: number, counted: Counted): boolean {
   figures.sent += records;
-  figures.inserted += inserted ?? 0;
-  figures.updated += updated ?? 0;
-  const isCounted = inserted !== undefined || updated !== undefined;
-  const agrees = !isCounted || (inserted ?? 0) + (updated ?? 0) === records;
-  if (!agrees) figures.mismatched += 1;
-  return agrees;
+  figures.inserted += counted.inserted ?? 0;
+  figures.updated += counted.updated ?? 0;
+  if (agrees(counted, records)) return true;
+  figures.mismatched += 1;
+  return false;
 }
 
 /** What is remarkable about records that the meter had already. */

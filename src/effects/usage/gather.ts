@@ -2,7 +2,7 @@
 import { steadyMs } from "../../clock.ts";
 import type { AttemptResult, CallLimits, Fault } from "../attempt.ts";
 import type { Meter, MeterAnswer } from "./meter.ts";
-import { countedIn, hintFor, verdictOf } from "./verdict.ts";
+import { agrees, countedIn, hintFor, mismatchOf, verdictOf } from "./verdict.ts";
 
 export interface GatherOptions {
   readonly meter: Meter;
@@ -65,7 +65,11 @@ async function share(batch: readonly Waiting[], options: GatherOptions): Promise
   const result = await post(batch, options);
   const isDivisible = batch.length > 1 && result.is === "failed";
   if (!isDivisible) {
-    for (const { resolve } of batch) resolve(result);
+    // one of them is told of what is odd, so that it is not said for each
+    const [first, ...others] = batch;
+    first!.resolve(result);
+    for (const { resolve } of others)
+      resolve(result.is === "done" ? { is: "done", receipt: result.receipt } : result);
     return;
   }
   const middle = Math.ceil(batch.length / 2);
@@ -93,8 +97,13 @@ function resultOf({ status, text, retryAfterMs }: MeterAnswer, records: number):
     message: `the meter answered ${status}. ${hintFor(status)}`,
   };
   switch (verdictOf(status)) {
-    case "done":
-      return { is: "done", receipt: { status, records, ...countedIn(text) } };
+    case "done": {
+      const counted = countedIn(text);
+      const receipt = { status, records, ...counted };
+      if (agrees(counted, records)) return { is: "done", receipt };
+      const remark = mismatchOf(counted, records);
+      return { is: "done", receipt: { ...receipt, mismatched: true }, remark };
+    }
     case "blocked":
       return { is: "blocked", fault };
     case "again":

@@ -5,7 +5,7 @@ import { crashPoint } from "../../crash-point.ts";
 import { countAnswer, countTaken, type UsageFigures } from "./counters.ts";
 import type { Meter, MeterAnswer } from "./meter.ts";
 import type { SpoolState } from "./spool.ts";
-import { countedIn, hintFor, verdictOf, type Verdict } from "./verdict.ts";
+import { countedIn, hintFor, mismatchOf, verdictOf, type Verdict } from "./verdict.ts";
 
 export interface Batch {
   readonly tenant: string;
@@ -115,8 +115,7 @@ export function createSender(options: SenderOptions): (batch: Batch) => Promise<
   function noteTaken({ records, from }: Batch, { text }: Answered): void {
     const counted = countedIn(text);
     if (countTaken(figures, records.length, counted)) return;
-    const said = `${counted.inserted ?? 0} inserted and ${counted.updated ?? 0} updated`;
-    say("warn", `The meter counted ${said} of ${records.length} records that were sent.`, { from });
+    say("warn", mismatchOf(counted, records.length), { from });
   }
 
   return send;

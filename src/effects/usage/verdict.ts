@@ -54,4 +54,14 @@ export function countedIn(text: string): Counted {
   return { ...(isCount(inserted) && { inserted }), ...(isCount(updated) && { updated }) };
 }
 
+/** Whether the meter counted as many records as were sent, or does not say. */
+export function agrees({ inserted, updated }: Counted, records: number): boolean {
+  return (inserted === undefined && updated === undefined) || (inserted ?? 0) + (updated ?? 0) === records;
+}
+
+/** What to tell a person where it did not. */
+export function mismatchOf({ inserted = 0, updated = 0 }: Counted, records: number): string {
+  return `The meter counted ${inserted} inserted and ${updated} updated of ${records} records that were sent.`;
+}
+
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
