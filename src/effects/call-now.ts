@@ -3,6 +3,7 @@ import { sleep, steadyMs } from "../clock.ts";
 import { crashPoint } from "../crash-point.ts";
 import { UkemiError } from "../errors.ts";
 import { beginCall, settleCall, type BegunCall, type CallEnd } from "../storage/effects-call.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import { readOptions, wrong } from "./draft.ts";
 
@@ -40,8 +41,14 @@ const RESULT_BYTES_MAX = 256 * 1024;
 /** The lease outlives the call by this much, so that its end can be written down. */
 const SETTLE_MS = 5000;
 
+/** Where calls are written down, and what seals their results. */
+export interface CallStore {
+  readonly pool: Pool;
+  readonly keyring: Keyring;
+}
+
 export interface CallNowParts {
-  readonly open: () => Promise<Pool>;
+  readonly open: () => Promise<CallStore>;
   readonly isTerminal: IsTerminal;
   /** What may be kept of an error. */
   readonly keep: (error: unknown) => { readonly class: string; readonly message: string };
@@ -52,10 +59,16 @@ export function createCallNow({ open, isTerminal, keep }: CallNowParts): CallNow
     readOptions("callNow", { dedupe: key });
     if (!(timeoutMs >= 1 && timeoutMs <= 3_600_000))
       throw wrong("callNow", "timeoutMs must be from 1 to 3600000");
-    const pool = await open();
+    const store = await open();
     const leaseMs = timeoutMs + SETTLE_MS;
-    const begun = await begin(pool, { tenant: tenant ?? null, key, leaseMs, keyValidMs }, timeoutMs);
+    const begun = await begin(store, { tenant: tenant ?? null, key, leaseMs, keyValidMs }, timeoutMs);
     if (begun.is === "done") return JSON.parse(begun.receipt);
+    if (begun.is === "forgotten") {
+      throw new UkemiError(
+        "effect_content_removed",
+        `The call was made before, as the effect ${begun.id}, and its result has been removed since.`,
+      );
+    }
     if (begun.is === "failed")
       throw new UkemiError("effect_failed", `The call failed for good: ${begun.reason}`);
     if (begun.is === "busy") throw new UkemiError("effect_in_progress");
@@ -69,21 +82,21 @@ export function createCallNow({ open, isTerminal, keep }: CallNowParts): CallNow
       const { class: errorClass, message: errorMessage } = keep(error);
       const state = isTerminal(error) ? "failed" : "uncertain";
       // the caller's own error is what it must hear of
-      await settle(pool, { id, attempt, state, receipt: null, errorClass, errorMessage }).catch(() => {});
+      await settle(store, { id, attempt, state, receipt: null, errorClass, errorMessage }).catch(() => {});
       throw error;
     }
     crashPoint("effect.called");
-    await settle(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
+    await settle(store, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
     return JSON.parse(receipt);
   };
 }
 
 /** The result is known to nobody else: where the database is away for a moment, it is tried again while the lease lasts. */
-async function settle(pool: Pool, end: CallEnd): Promise<void> {
+async function settle({ pool, keyring }: CallStore, end: CallEnd): Promise<void> {
   const until = steadyMs() + SETTLE_MS;
   for (;;) {
     try {
-      await settleCall(pool, end);
+      await settleCall(pool, end, keyring);
       return;
     } catch (error) {
       if (steadyMs() + ASK_AGAIN_MS > until) throw error;
@@ -94,13 +107,13 @@ async function settle(pool: Pool, end: CallEnd): Promise<void> {
 
 /** Waits for whoever is making the same call at this moment. */
 async function begin(
-  pool: Pool,
+  { pool, keyring }: CallStore,
   intent: Parameters<typeof beginCall>[1],
   patienceMs: number,
 ): Promise<BegunCall> {
   const until = steadyMs() + patienceMs;
   for (;;) {
-    const begun = await transaction(pool, (client) => beginCall(client, intent));
+    const begun = await transaction(pool, (client) => beginCall(client, intent, keyring));
     if (begun.is !== "busy" || steadyMs() > until) return begun;
     await sleep(ASK_AGAIN_MS);
   }

@@ -1,5 +1,6 @@
 // The kinds of effects that a process can plan and carry out, made of its settings and options.
 import type { Settings } from "../options.ts";
+import { NO_KEYS, type Keyring } from "../storage/keyring.ts";
 import type { Kinds } from "./effects.ts";
 import { wrong } from "./draft.ts";
 import { createEmail, type EmailKind } from "./email/performer.ts";
@@ -16,18 +17,25 @@ export interface EmailOptions {
 }
 
 export interface KindOptions {
-  readonly email?: EmailOptions;
-  readonly http?: HttpOptions;
+  readonly email: EmailOptions | undefined;
+  readonly http: HttpOptions | undefined;
+  /** Has what seals intents; asked for only where there are keys. */
+  readonly openStore: () => Promise<{ readonly keyring: Keyring }>;
 }
 
 /** Throws where what was given cannot work. */
-export function createKinds(settings: Settings, { email, http }: KindOptions): Kinds {
+export function createKinds(settings: Settings, { email, http, openStore }: KindOptions): Kinds {
   const mail = emailOf(settings, email);
   const usage = usageOf(settings);
   return {
     email: mail,
     http: createHttp({ ...http, allow: [...settings.httpAllow, ...(http?.allow ?? [])] }),
     usage,
+    // without keys an intent in somebody's own transaction opens no store
+    openKeyring:
+      settings.bodyKeys.length === 0
+        ? () => Promise.resolve(NO_KEYS)
+        : async () => (await openStore()).keyring,
     areConfigured: mail !== undefined || usage !== undefined || http !== undefined,
   };
 }

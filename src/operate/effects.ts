@@ -8,6 +8,7 @@ import { RESOLUTIONS, resolveEffect, type Resolution } from "../storage/effect-r
 import { showEffect, type ShownEffect } from "../storage/effect-show.ts";
 import { EFFECT_KINDS, EFFECT_STATES, type EffectState } from "../storage/effects.ts";
 import { isUuid } from "../storage/ids.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { readMandate, wrong, type Mandate } from "./mandate.ts";
 import { readPage, UUID, type PageRequest } from "./page.ts";
@@ -46,16 +47,16 @@ export interface Ledger {
   cancel(id: string, mandate: Mandate, reach?: Reach): Promise<CancellationResult>;
 }
 
-export function createLedger(open: () => Promise<Pool>, read: Read): Ledger {
+export function createLedger(open: () => Promise<Pool>, read: Read, keyring: Keyring): Ledger {
   return {
     async list(filter = {}, page = {}) {
       readWord("kind", filter.kind, EFFECT_KINDS);
       readWord("state", filter.state, EFFECT_STATES);
       const wanted = readPage(page, UUID);
-      return read((client) => listEffects(client, filter, wanted));
+      return read((client) => listEffects(client, filter, wanted, keyring));
     },
     show: async (id, { tenants } = {}) =>
-      isUuid(id) ? read((client) => showEffect(client, id, tenants)) : undefined,
+      isUuid(id) ? read((client) => showEffect(client, id, tenants, keyring)) : undefined,
     async resolve(id, as, mandate, { tenants } = {}) {
       const change = { ...readMandate(mandate), tenants };
       readWord("as", as, RESOLUTIONS);

@@ -2,6 +2,7 @@
 import { crashPoint } from "../crash-point.ts";
 import type { AttemptResult, Fault } from "../effects/attempt.ts";
 import { decide, type Decision } from "../effects/decide.ts";
+import { withoutProse } from "../effects/hidden.ts";
 import { noteHealth, pause, type Health } from "../storage/destinations.ts";
 import { expireEffect, settleEffect, type Settlement } from "../storage/effects-settle.ts";
 import type { Effect } from "../storage/effects.ts";
@@ -27,7 +28,8 @@ export async function settleCall(
   result: AttemptResult,
   tookMs: number,
 ): Promise<EffectEnd> {
-  const bounded = withBoundedPause(result);
+  const { seals } = await run.kinds.openKeyring();
+  const bounded = withBoundedPause(seals ? withoutProse(result) : result);
   const decision = decide(bounded, situationOf(run, effect, tookMs));
   const settlement = settlementOf(run, effect, { decision, result: bounded, tookMs });
   const note = (client: Queryable) => noteDestination(client, effect, bounded);
@@ -50,7 +52,8 @@ export async function settleHeld(
   fault: Fault,
 ): Promise<{ readonly end: EffectEnd; readonly news: readonly EffectNews[] }> {
   const decision = { state: "held", fault } as const;
-  await settleEffect(client, settlementOf(run, effect, { decision, result: undefined, tookMs: 0 }));
+  const settlement = settlementOf(run, effect, { decision, result: undefined, tookMs: 0 });
+  await settleEffect(client, settlement, await run.kinds.openKeyring());
   const end = await settleJob(client, run, effect.id, decision);
   return { end: { ...end, effect: effect.id }, news: [{ is: "held", effect, fault }] };
 }
@@ -67,7 +70,8 @@ export async function settleUnmade(
   const result = { is: "again", fault } as const;
   const settlement = settlementOf(run, effect, { decision, result, tookMs });
   await run.returns.until(async () => {
-    await transaction(run.pool, (client) => settleEffect(client, settlement));
+    const keyring = await run.kinds.openKeyring();
+    await transaction(run.pool, (client) => settleEffect(client, settlement, keyring));
   });
   return { outcome: stoppedAs(run), effect: effect.id };
 }
@@ -121,9 +125,10 @@ function bareOf(ending: Ending): Ending {
 async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
   const { effect, decision, settlement, note } = ending;
   const news: EffectNews[] = [];
+  const keyring = await run.kinds.openKeyring();
   const end = await transaction(run.pool, async (client) => {
     news.length = 0;
-    const isOurs = await settleEffect(client, settlement);
+    const isOurs = await settleEffect(client, settlement, keyring);
     news.push(...(await note(client)));
     if (isOurs && decision.state === "held") news.push({ is: "held", effect, fault: decision.fault });
     if (decision.state === "failed" && isRecipientRefused(decision.fault))
@@ -141,7 +146,8 @@ const isRecipientRefused = ({ answer }: Fault) => answer?.refused === "recipient
 
 /** The job is somebody else's by now; what we know of the call is true all the same. */
 async function settleAlone(run: EffectRun, { effect, decision, settlement }: Ending): Promise<EffectEnd> {
-  const isOurs = await transaction(run.pool, (client) => settleEffect(client, settlement));
+  const keyring = await run.kinds.openKeyring();
+  const isOurs = await transaction(run.pool, (client) => settleEffect(client, settlement, keyring));
   if (isOurs && decision.state === "held") run.onNews({ is: "held", effect, fault: decision.fault });
   return { outcome: stoppedAs(run), effect: effect.id };
 }

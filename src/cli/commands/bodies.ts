@@ -18,7 +18,9 @@ import { withApi, withTarget } from "../target.ts";
 
 export function bodiesCommand(): Command {
   return new Command("bodies")
-    .description("Erase the bodies of one subject, and care for the keys that bodies are sealed with.")
+    .description(
+      "Erase the bodies of one subject, and care for the keys that bodies and effects are sealed with.",
+    )
     .addCommand(eraseCommand())
     .addCommand(
       listCommand({
@@ -134,7 +136,7 @@ function rewrapCommand(): Command {
 
 function sealCommand(): Command {
   const command = new Command("seal").description(
-    "Seal bodies that were stored before bodyKeys was set. What is done stays done.",
+    "Seal bodies, and what effects hold, that were stored before bodyKeys was set. What is done stays done.",
   );
   withChangeFlags(command);
   return withStoreFlags(command).action(async () => {
@@ -142,16 +144,21 @@ function sealCommand(): Command {
     const mandate = { actor: actor(), reason: reasonOf(flags) };
     await withHands(command, async ({ bodies }, place) => {
       const preview = await bodies.previewSeal();
-      const { plain } = preview;
-      const words = plain === 0 ? "Every body is sealed already." : `${plain} bodies would be sealed.`;
-      const previewed = { place, preview, words, any: plain > 0, question: "Seal them?" };
+      const { plain, effects, addresses } = preview;
+      const any = plain + effects + addresses > 0;
+      const words = any ? `${counted(plain, preview)} would be sealed.` : "Everything is sealed already.";
+      const previewed = { place, preview, words, any, question: "Seal them?" };
       await changeWithConsent(flags, previewed, async () => {
         const bar = createProgressBar("sealing");
         const stop = stopOnInterrupt();
         try {
           const result = await bodies.seal(mandate, { onProgress: bar.show, signal: stop.signal });
           const rest = result.stopped ? " Stopped before the end: the same command does the rest." : "";
-          return { result, words: `Sealed ${result.sealed} bodies.${rest}`, failed: result.stopped };
+          return {
+            result,
+            words: `Sealed ${counted(result.sealed, result)}.${rest}`,
+            failed: result.stopped,
+          };
         } finally {
           bar.end();
           stop.release();
@@ -160,3 +167,8 @@ function sealCommand(): Command {
     });
   });
 }
+
+const counted = (
+  bodies: number,
+  { effects, addresses }: { readonly effects: number; readonly addresses: number },
+) => `${bodies} bodies, ${effects} effects and ${addresses} addresses that get no mail`;
