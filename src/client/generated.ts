@@ -717,6 +717,7 @@ export interface RetentionPreview {
   readonly body_days: number;
   readonly attempt_days: number;
   readonly job_days: number;
+  readonly effect_days: number;
   readonly longer_elsewhere: readonly string[];
   readonly months: readonly RetentionMonth[];
   readonly stray_bodies: Count;
@@ -724,6 +725,9 @@ export interface RetentionPreview {
   readonly attempts: Count;
   readonly workers: Count;
   readonly operations: Count;
+  readonly effects: Count;
+  readonly effect_attempts: Count;
+  readonly destination_hours: Count;
 }
 export interface Erasure {
   readonly dry_run: boolean;
