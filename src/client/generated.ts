@@ -733,8 +733,10 @@ export interface Erasure {
   readonly dry_run: boolean;
   readonly events: number;
   readonly bodies: number;
+  /** Effects that these events decided, and that hold what was sent. */
+  readonly effects: number;
   readonly rejections: number;
-  /** Jobs that have not ended. */
+  /** Jobs and effects that have not ended. */
   readonly unfinished?: number | undefined;
   readonly running?: number | undefined;
   /** Dead letters that could not be replayed any more. */
@@ -1409,7 +1411,7 @@ export interface Calls {
   };
   /** How long things are kept, and what the next pruning would remove. */
   previewRetention: { input: Record<string, undefined>; output: RetentionPreview };
-  /** Removes the bodies of every event that carries a ref, and what errors may have taken from them. */
+  /** Removes the bodies of every event that carries a ref, what was sent because of them, and what errors may have taken from them. */
   eraseBodies: {
     input: {
       /** The subject's id, or kind:id. This, or an event. */

@@ -71,7 +71,7 @@ export interface Bodies {
   seal(mandate: Mandate, options?: BatchOptions): Promise<SealResult>;
   /** What an erasure would touch. */
   previewErase(request: ErasureRequest): Promise<ErasurePreview>;
-  /** Removes every body of the events that carry the ref, and the words that errors may have taken from them. */
+  /** Removes every body of the events that carry the ref, what was sent because of them, and the words that errors may have taken from them. */
   erase(request: ErasureRequest, mandate: Mandate, options?: BatchOptions): Promise<ErasureResult>;
 }
 

@@ -63,6 +63,7 @@ export function createLedger(open: () => Promise<Pool>, read: Read, keyring: Key
       requireId(id);
       const result = await inTransaction(await open(), (client) => resolveEffect(client, id, as, change));
       if (result.is === "not_ours") throw onlyByItsCaller();
+      if (result.is === "removed") throw erased();
       if (result.is !== "resolved") throw refusalOf(result, "resolved");
       return { id, state: result.state, job: result.job };
     },
@@ -114,6 +115,16 @@ function refusalOf(result: Unchanged, act: "resolved" | "cancelled"): UkemiError
       );
     }
   }
+}
+
+function erased(): UkemiError {
+  return new UkemiError(
+    "effect_content_removed",
+    "The effect cannot be tried again: what it held was erased.",
+    {
+      remedy: "Say done or failed. What is to be sent must be intended anew, under a key of its own.",
+    },
+  );
 }
 
 function onlyByItsCaller(): UkemiError {
