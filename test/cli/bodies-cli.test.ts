@@ -33,7 +33,7 @@ test("says that an erasure would be refused and how it would not, and can be ask
   expect(named.output).not.toContain(new URL(store.url).password);
   const refused = await bodies([...erase, "--reason", "asked for", "--yes"]);
   expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toContain("still need these bodies");
+  expect(refused.stderr).toContain("still need what would be erased");
   const all = [...erase, "--include-unfinished"];
   expect((await bodies([...all, "--dry-run"])).stdout).not.toContain("refused:");
   expect(await bodies([...all, "--reason", "asked for", "--yes"])).toMatchObject({
