@@ -141,6 +141,13 @@ export const catalogue = {
     retryable: false,
     remedy: "Use a new key where the call may be made again.",
   },
+  effect_content_removed: {
+    status: 410,
+    title: "What the effect held was removed",
+    retryable: false,
+    remedy:
+      "It was done, and is not done again: ask the peer for what it gave then. `ukemi effects show` says when it was removed, effectDays for how long it is kept.",
+  },
   internal: {
     status: 500,
     title: "A fault in Ukemi",
@@ -158,7 +165,7 @@ export const catalogue = {
     title: "A stored body was changed",
     retryable: false,
     remedy:
-      "Find out who writes to ukemi.event_bodies, restore the row from a backup, then replay the dead letter.",
+      "Find out who writes to Ukemi's tables, restore the row from a backup, then replay the dead letter.",
   },
   body_sealed: {
     status: 503,

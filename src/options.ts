@@ -219,7 +219,7 @@ export const OPTIONS = {
     flag: "body-days",
   }),
   attemptDays: option(whole(0, 36_500), {
-    text: "Days for which the attempts of finished jobs are kept; those of unfinished and dead jobs stay. 0 keeps them as long as their jobs.",
+    text: "Days for which the attempts of finished jobs, and the calls of ended effects, are kept; those of unfinished and dead jobs stay. 0 keeps them as long as their jobs, and calls as long as what their effects held.",
     default: 30,
     env: "UKEMI_ATTEMPT_DAYS",
     flag: "attempt-days",
@@ -229,6 +229,12 @@ export const OPTIONS = {
     default: 30,
     env: "UKEMI_JOB_DAYS",
     flag: "job-days",
+  }),
+  effectDays: option(whole(0, 36_500), {
+    text: "Days for which what an effect held (what was to be sent, what the peer gave for it, every call) is kept after its end. The effect itself stays for ever with its dedupe key, so that it is never done a second time; what is unfinished, uncertain or held, or can be replayed, stays whole. 0 keeps everything for ever.",
+    default: 90,
+    env: "UKEMI_EFFECT_DAYS",
+    flag: "effect-days",
   }),
   concurrency: option(whole(1, 1000), {
     text: "How many jobs of a queue may run at once in one process, where the queue does not say otherwise.",

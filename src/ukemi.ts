@@ -147,7 +147,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   requireParts(options);
   const { sources, queues = {}, email, http, onAlert, logger: givenLogger, ...given } = options;
   const settings = completeSettings(given);
-  const kinds = createKinds(settings, { ...(email && { email }), ...(http && { http }) });
+  const kinds = createKinds(settings, { email, http, openStore: () => keeper.open() });
   const logger = givenLogger ?? createLogger(settings.logLevel);
   const clock = createDatabaseClock();
   const tell: Tell = (level, message, fields) => logger[level](fields ?? {}, message);
@@ -217,7 +217,7 @@ export function createUkemi<const S extends Sources>(options: UkemiOptions<S>): 
   });
 
   const openPool = async () => (await keeper.open()).pool;
-  const callNow = createCallNow({ open: openPool, isTerminal, keep: keepError, onCalled: metrics.called });
+  const callNow = createCallNow({ open: keeper.open, isTerminal, keep: keepError, onCalled: metrics.called });
 
   let stopping: Promise<void> | undefined;
   async function stopAll(): Promise<void> {

@@ -54,6 +54,8 @@ column destinations.opened_at timestamp with time zone
 column destinations.open_reason text
 column destinations.probe_at timestamp with time zone
 column destinations.probes integer not null default 0
+column digest_key.one boolean not null default true
+column digest_key.data_key text not null
 column effect_attempts.effect uuid not null
 column effect_attempts.answer text
 column effect_attempts.duration_ms double precision
@@ -65,6 +67,8 @@ column effect_attempts.result text
 column effect_attempts.repeats boolean not null default false
 column effect_attempts.error_class text
 column effect_attempts.error_message text
+column effect_limits.effect_days integer not null
+column effect_limits.seen_at timestamp with time zone not null
 column effects.id uuid not null
 column effects.destination text not null
 column effects.on_uncertain text not null
@@ -89,6 +93,9 @@ column effects.reason text
 column effects.feedback text
 column effects.tenant text
 column effects.feedback_at timestamp with time zone
+column effects.target_sealed text
+column effects.pruned_at timestamp with time zone
+column effects.erased_at timestamp with time zone
 column effects.dedupe_key text not null
 column effects.state text not null
 column effects.target text not null
@@ -185,6 +192,7 @@ column mail_suppressions.address text not null
 column mail_suppressions.reason text not null
 column mail_suppressions.effect uuid
 column mail_suppressions.at timestamp with time zone not null default ukemi.now()
+column mail_suppressions.address_sealed text
 column migrations.version integer not null
 column migrations.name text not null
 column migrations.checksum text not null
@@ -259,6 +267,10 @@ column retention.bodies bigint not null default 0
 column retention.workers bigint not null default 0
 column retention.operations bigint not null default 0
 column retention.due_at timestamp with time zone
+column retention.effect_days integer
+column retention.effects bigint not null default 0
+column retention.effect_attempts bigint not null default 0
+column retention.destination_hours bigint not null default 0
 column retention.holder uuid
 column retention.held_until timestamp with time zone
 column retention.started_at timestamp with time zone
@@ -324,8 +336,11 @@ constraint counting.counting_pkey PRIMARY KEY (one)
 constraint data_keys.data_keys_pkey PRIMARY KEY (id)
 constraint destination_hours.destination_hours_pkey PRIMARY KEY (destination, hour)
 constraint destinations.destinations_pkey PRIMARY KEY (name)
+constraint digest_key.digest_key_one_check CHECK (one)
+constraint digest_key.digest_key_pkey PRIMARY KEY (one)
 constraint effect_attempts.effect_attempts_pkey PRIMARY KEY (effect, number)
 constraint effect_attempts.effect_attempts_result CHECK ((result = ANY (ARRAY['done'::text, 'again'::text, 'failed'::text, 'uncertain'::text, 'blocked'::text])))
+constraint effect_limits.effect_limits_pkey PRIMARY KEY (effect_days)
 constraint effects.effects_bounded CHECK ((((octet_length(dedupe_key) >= 1) AND (octet_length(dedupe_key) <= 255)) AND ((octet_length(kind) >= 1) AND (octet_length(kind) <= 64)) AND ((octet_length(target) >= 1) AND (octet_length(target) <= 2048)) AND ((octet_length(destination) >= 1) AND (octet_length(destination) <= 255)) AND ((octet_length(tenant) >= 1) AND (octet_length(tenant) <= 255))))
 constraint effects.effects_ended CHECK (((state = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text, 'suppressed'::text])) = (ended_at IS NOT NULL)))
 constraint effects.effects_money CHECK (((amount IS NULL) = (currency IS NULL)))
@@ -394,7 +409,10 @@ CREATE UNIQUE INDEX counting_pkey ON ukemi.counting USING btree (one)
 CREATE UNIQUE INDEX data_keys_pkey ON ukemi.data_keys USING btree (id)
 CREATE UNIQUE INDEX destination_hours_pkey ON ukemi.destination_hours USING btree (destination, hour)
 CREATE UNIQUE INDEX destinations_pkey ON ukemi.destinations USING btree (name)
+CREATE UNIQUE INDEX digest_key_pkey ON ukemi.digest_key USING btree (one)
+CREATE INDEX effect_attempts_old ON ukemi.effect_attempts USING btree (ended_at, effect, number) WHERE (ended_at IS NOT NULL)
 CREATE UNIQUE INDEX effect_attempts_pkey ON ukemi.effect_attempts USING btree (effect, number)
+CREATE UNIQUE INDEX effect_limits_pkey ON ukemi.effect_limits USING btree (effect_days)
 CREATE INDEX effects_by_cause ON ukemi.effects USING btree (cause, id) WHERE (cause IS NOT NULL)
 CREATE INDEX effects_by_event ON ukemi.effects USING btree (event, id) WHERE (event IS NOT NULL)
 CREATE INDEX effects_by_job ON ukemi.effects USING btree (job) WHERE (job IS NOT NULL)
@@ -406,6 +424,7 @@ CREATE INDEX effects_open ON ukemi.effects USING btree (state, id) WHERE (state 
 CREATE UNIQUE INDEX effects_pkey ON ukemi.effects USING btree (id)
 CREATE UNIQUE INDEX effects_repeated ON ukemi.effects USING btree (suppressed_by, cause) WHERE (suppressed_by IS NOT NULL)
 CREATE INDEX effects_sending ON ukemi.effects USING btree (destination) WHERE (state = 'sending'::text)
+CREATE INDEX effects_to_prune ON ukemi.effects USING btree (ended_at, id) WHERE ((ended_at IS NOT NULL) AND (pruned_at IS NULL) AND (erased_at IS NULL))
 CREATE UNIQUE INDEX erasures_pkey ON ukemi.erasures USING btree (event)
 CREATE UNIQUE INDEX event_bodies_pkey ON ONLY ukemi.event_bodies USING btree (event, received_at)
 CREATE UNIQUE INDEX event_bodies_default_pkey ON ukemi.event_bodies_default USING btree (event, received_at)
@@ -464,6 +483,8 @@ CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON ukemi.audit_log 
 CREATE TRIGGER audit_log_never_truncated BEFORE TRUNCATE ON ukemi.audit_log FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER data_keys_kept BEFORE DELETE ON ukemi.data_keys FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER data_keys_never_truncated BEFORE TRUNCATE ON ukemi.data_keys FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER digest_key_kept BEFORE DELETE OR UPDATE ON ukemi.digest_key FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER digest_key_never_truncated BEFORE TRUNCATE ON ukemi.digest_key FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER effects_never_deleted BEFORE DELETE ON ukemi.effects FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER effects_never_truncated BEFORE TRUNCATE ON ukemi.effects FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER erasures_append_only BEFORE DELETE OR UPDATE ON ukemi.erasures FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()

@@ -20,6 +20,7 @@ export function describeEffect(effect: EffectDetail): string {
     ["calls", callsOf(effect)],
     ["job", effect.job === null ? null : `${effect.job}  (ukemi jobs show ${effect.job})`],
     ["after", effect.after],
+    ["content", contentOf(effect)],
     ["receipt", effect.receipt === null ? null : JSON.stringify(effect.receipt)],
     ...effect.followers.map((follower): [string, string] => ["then", briefly(follower)]),
   ];
@@ -27,6 +28,21 @@ export function describeEffect(effect: EffectDetail): string {
     ...facts.flatMap(([name, words]) => (words === null ? [] : [clean(`${name.padEnd(10)} ${words}`)])),
     ...timelineOf(effect),
   ].join("\n");
+}
+
+/** Null where there is nothing to say of it. */
+function contentOf({ content, content_removed_at: at }: EffectDetail): string | null {
+  const when = at === null ? "" : ` ${showTime(at)}`;
+  switch (content) {
+    case "kept":
+      return null;
+    case "sealed":
+      return "sealed, and the key is not among bodyKeys (UKEMI_BODY_KEYS) here";
+    case "pruned":
+      return `removed by retention${when}: what was sent, and what the calls came to`;
+    case "erased":
+      return `erased by an operator${when}: what was sent, and to whom`;
+  }
 }
 
 function callsOf({ attempt, uncertainties, on_uncertain }: EffectDetail): string {

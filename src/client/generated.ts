@@ -449,6 +449,9 @@ export interface Effect {
   readonly template: string | null;
   readonly locale: string | null;
   readonly accepted_as: string | null;
+  /** Whether what it held is there: sealed under a key that the server lacks, or removed by retention (pruned) or by an operator (erased). */
+  readonly content: "kept" | "sealed" | "pruned" | "erased";
+  readonly content_removed_at: string | null;
 }
 export interface EffectAttempt {
   readonly number: number;
@@ -510,6 +513,9 @@ export interface EffectDetail {
   readonly template: string | null;
   readonly locale: string | null;
   readonly accepted_as: string | null;
+  /** Whether what it held is there: sealed under a key that the server lacks, or removed by retention (pruned) or by an operator (erased). */
+  readonly content: "kept" | "sealed" | "pruned" | "erased";
+  readonly content_removed_at: string | null;
   /** What the peer gave for it; null for kind call, whose answer may hold secrets. */
   readonly receipt: unknown;
   readonly attempts: readonly EffectAttempt[];
@@ -711,6 +717,7 @@ export interface RetentionPreview {
   readonly body_days: number;
   readonly attempt_days: number;
   readonly job_days: number;
+  readonly effect_days: number;
   readonly longer_elsewhere: readonly string[];
   readonly months: readonly RetentionMonth[];
   readonly stray_bodies: Count;
@@ -718,13 +725,18 @@ export interface RetentionPreview {
   readonly attempts: Count;
   readonly workers: Count;
   readonly operations: Count;
+  readonly effects: Count;
+  readonly effect_attempts: Count;
+  readonly destination_hours: Count;
 }
 export interface Erasure {
   readonly dry_run: boolean;
   readonly events: number;
   readonly bodies: number;
+  /** Effects that these events decided, and that hold what was sent. */
+  readonly effects: number;
   readonly rejections: number;
-  /** Jobs that have not ended. */
+  /** Jobs and effects that have not ended. */
   readonly unfinished?: number | undefined;
   readonly running?: number | undefined;
   /** Dead letters that could not be replayed any more. */
@@ -1399,7 +1411,7 @@ export interface Calls {
   };
   /** How long things are kept, and what the next pruning would remove. */
   previewRetention: { input: Record<string, undefined>; output: RetentionPreview };
-  /** Removes the bodies of every event that carries a ref, and what errors may have taken from them. */
+  /** Removes the bodies of every event that carries a ref, what was sent because of them, and what errors may have taken from them. */
   eraseBodies: {
     input: {
       /** The subject's id, or kind:id. This, or an event. */

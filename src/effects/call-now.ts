@@ -3,6 +3,7 @@ import { sleep, steadyMs } from "../clock.ts";
 import { crashPoint } from "../crash-point.ts";
 import { UkemiError } from "../errors.ts";
 import { beginCall, settleCall, type BegunCall, type CallEnd } from "../storage/effects-call.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { transaction, type Pool } from "../storage/postgres.ts";
 import { readOptions, readTenant, wrong } from "./draft.ts";
 
@@ -40,11 +41,17 @@ const RESULT_BYTES_MAX = 256 * 1024;
 /** The lease outlives the call by this much, so that its end can be written down. */
 const SETTLE_MS = 5000;
 
+/** Where calls are written down, and what seals their results. */
+export interface CallStore {
+  readonly pool: Pool;
+  readonly keyring: Keyring;
+}
+
 export interface CallNowParts {
-  readonly open: () => Promise<Pool>;
+  readonly open: () => Promise<CallStore>;
   readonly isTerminal: IsTerminal;
-  /** What may be kept of an error. */
   readonly onCalled: (kind: "call", outcome: CallEnd["state"]) => void;
+  /** What may be kept of an error. */
   readonly keep: (error: unknown) => { readonly class: string; readonly message: string };
 }
 
@@ -55,10 +62,16 @@ export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts
       throw wrong("callNow", "timeoutMs must be from 1 to 3600000");
     if (!(keyValidMs >= 0)) throw wrong("callNow", "keyValidMs must be a number from 0");
     const owner = readTenant("callNow", tenant);
-    const pool = await open();
+    const store = await open();
     const leaseMs = timeoutMs + SETTLE_MS;
-    const begun = await begin(pool, { tenant: owner, key, leaseMs, keyValidMs }, timeoutMs);
+    const begun = await begin(store, { tenant: owner, key, leaseMs, keyValidMs }, timeoutMs);
     if (begun.is === "done") return JSON.parse(begun.receipt);
+    if (begun.is === "forgotten") {
+      throw new UkemiError(
+        "effect_content_removed",
+        `The call was made before, as the effect ${begun.id}, and its result has been removed since.`,
+      );
+    }
     if (begun.is === "failed")
       throw new UkemiError("effect_failed", `The call failed for good: ${begun.reason}`);
     if (begun.is === "busy") throw new UkemiError("effect_in_progress");
@@ -66,7 +79,7 @@ export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts
     const { id, attempt } = begun;
     crashPoint("effect.begun");
     const asDone = (receipt: string) =>
-      settle(pool, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
+      settle(store, { id, attempt, state: "done", receipt, errorClass: null, errorMessage: null });
     let receipt: string;
     try {
       const onLate = (result: unknown) => asDone(readResult(result));
@@ -77,7 +90,7 @@ export function createCallNow({ open, isTerminal, onCalled, keep }: CallNowParts
       const state = isTerminal(error) ? "failed" : "uncertain";
       onCalled("call", state);
       // the caller's own error is what it must hear of
-      await settle(pool, { id, attempt, state, receipt: null, errorClass, errorMessage }).catch(() => {});
+      await settle(store, { id, attempt, state, receipt: null, errorClass, errorMessage }).catch(() => {});
       throw error;
     }
     crashPoint("effect.called");
@@ -112,11 +125,11 @@ async function withinTime<T>(
 }
 
 /** The result is known to nobody else: where the database is away for a moment, it is tried again while the lease lasts. */
-async function settle(pool: Pool, end: CallEnd): Promise<void> {
+async function settle({ pool, keyring }: CallStore, end: CallEnd): Promise<void> {
   const until = steadyMs() + SETTLE_MS;
   for (;;) {
     try {
-      await settleCall(pool, end);
+      await settleCall(pool, end, keyring);
       return;
     } catch (error) {
       if (steadyMs() + ASK_AGAIN_MS > until) throw error;
@@ -127,13 +140,13 @@ async function settle(pool: Pool, end: CallEnd): Promise<void> {
 
 /** Waits for whoever is making the same call at this moment. */
 async function begin(
-  pool: Pool,
+  { pool, keyring }: CallStore,
   intent: Parameters<typeof beginCall>[1],
   patienceMs: number,
 ): Promise<BegunCall> {
   const until = steadyMs() + patienceMs;
   for (;;) {
-    const begun = await transaction(pool, (client) => beginCall(client, intent));
+    const begun = await transaction(pool, (client) => beginCall(client, intent, keyring));
     if (begun.is !== "busy" || steadyMs() > until) return begun;
     await sleep(ASK_AGAIN_MS);
   }

@@ -2,6 +2,7 @@
 import { UkemiError } from "../errors.ts";
 import type { SqlClient } from "../storage/enqueue.ts";
 import { planEffect, type Planned } from "../storage/effects-plan.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import type { Draft } from "./draft.ts";
 import type { EmailGiven, EmailKind } from "./email/performer.ts";
 import type { HttpGiven, HttpKind } from "./http/performer.ts";
@@ -14,6 +15,8 @@ export interface Kinds {
   readonly usage: UsageKind | undefined;
   /** True where somebody has configured one of them: there is work for a process without handlers, too. */
   readonly areConfigured: boolean;
+  /** What seals intents, and opens them. */
+  readonly openKeyring: () => Promise<Keyring>;
 }
 
 /** Effects that a handler intends: they are carried out if and only if its transaction commits. */
@@ -36,7 +39,7 @@ export interface Cause {
 
 /** The effects of one who decides, written through this client. */
 export function createEffects(kinds: Kinds, client: SqlClient, cause: Cause): Effects {
-  const plan = (draft: Draft) => planEffect(client, { ...draft, ...cause });
+  const plan = async (draft: Draft) => planEffect(client, { ...draft, ...cause }, await kinds.openKeyring());
   return {
     email: async (template, mail) => plan(await (kinds.email ?? missing("email")).draft(template, mail)),
     http: async (call) => plan(kinds.http.draft(call)),

@@ -1,4 +1,5 @@
-// Words that a peer was given and may repeat, taken out of what it says.
+// Words that a peer was given and may repeat, or that lie sealed elsewhere, taken out of what is said.
+import type { AttemptResult } from "./attempt.ts";
 
 /** A word shorter than this says nothing about anybody. */
 const SHORT = 2;
@@ -13,6 +14,15 @@ export function withoutWords(text: string, hidden: readonly string[]): string {
     clean = clean.replaceAll(alone, "[hidden]");
   }
   return clean;
+}
+
+/** Where what peers say lies sealed, the same words must not lie open beside it: the members of a problem that are prose. */
+export function withoutProse(result: AttemptResult): AttemptResult {
+  if (result.is === "done" || result.fault.answer === undefined) return result;
+  const { title, detail } = result.fault.answer;
+  const prose = [title, detail].filter((words) => typeof words === "string");
+  const message = withoutWords(result.fault.message, prose);
+  return { ...result, fault: { ...result.fault, message } };
 }
 
 function escaped(word: string): string {

@@ -2,6 +2,7 @@
 import type { Settings } from "../options.ts";
 import { OTHER, type KnownDestination } from "../storage/effect-backlog.ts";
 import { CALLS } from "../storage/effects-call.ts";
+import { NO_KEYS, type Keyring } from "../storage/keyring.ts";
 import type { Kinds } from "./effects.ts";
 import { wrong } from "./draft.ts";
 import { createEmail, type EmailKind } from "./email/performer.ts";
@@ -18,18 +19,25 @@ export interface EmailOptions {
 }
 
 export interface KindOptions {
-  readonly email?: EmailOptions;
-  readonly http?: HttpOptions;
+  readonly email: EmailOptions | undefined;
+  readonly http: HttpOptions | undefined;
+  /** Has what seals intents; asked for only where there are keys. */
+  readonly openStore: () => Promise<{ readonly keyring: Keyring }>;
 }
 
 /** Throws where what was given cannot work. */
-export function createKinds(settings: Settings, { email, http }: KindOptions): Kinds {
+export function createKinds(settings: Settings, { email, http, openStore }: KindOptions): Kinds {
   const mail = emailOf(settings, email);
   const usage = usageOf(settings);
   return {
     email: mail,
     http: createHttp({ ...http, allow: [...settings.httpAllow, ...(http?.allow ?? [])] }),
     usage,
+    // without keys an intent in somebody's own transaction opens no store
+    openKeyring:
+      settings.bodyKeys.length === 0
+        ? () => Promise.resolve(NO_KEYS)
+        : async () => (await openStore()).keyring,
     areConfigured: mail !== undefined || usage !== undefined || http !== undefined,
   };
 }

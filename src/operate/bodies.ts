@@ -5,10 +5,11 @@ import { readBody, type ShownBody } from "../storage/bodies.ts";
 import { lockDataKeys, readDataKeys, replaceWrapping, type WrappedKey } from "../storage/data-keys.ts";
 import type { ErasurePreview } from "../storage/erasure-choice.ts";
 import { uuidv7Floor } from "../storage/ids.ts";
-import { createKeyring, sealed as sealedError, unwrap } from "../storage/keyring.ts";
-import type { Pool } from "../storage/postgres.ts";
+import { sealed as sealedError, unwrap, type Keyring } from "../storage/keyring.ts";
+import type { Pool, Queryable } from "../storage/postgres.ts";
 import { wrapKey } from "../storage/sealing.ts";
-import { countPlain, sealBatch, type SealedBatch } from "../storage/seal-stored.ts";
+import { countPlainEffects, sealAddresses, sealEffects } from "../storage/seal-effects.ts";
+import { countPlain, sealBatch, type SealedBatch, type Sealing } from "../storage/seal-stored.ts";
 import { type BatchOptions } from "./batches.ts";
 import type { Read } from "./read.ts";
 import { erase, previewErase, type ErasureRequest, type ErasureResult } from "./erasure.ts";
@@ -34,9 +35,22 @@ export interface RewrapResult {
   readonly data_keys: number;
 }
 
-/** What sealing stored bodies did. */
+/** What lies as it came. */
+export interface PlainCounts {
+  /** Bodies of events. */
+  readonly plain: number;
+  /** Effects with an intent, a target, a receipt or an answer. */
+  readonly effects: number;
+  /** Addresses that get no mail. */
+  readonly addresses: number;
+}
+
+/** What sealing did. */
 export interface SealResult {
+  /** Bodies of events. */
   readonly sealed: number;
+  readonly effects: number;
+  readonly addresses: number;
   /** True where it was stopped before the end. */
   readonly stopped: boolean;
 }
@@ -51,13 +65,13 @@ export interface Bodies {
   previewRewrap(): Promise<RewrapResult>;
   /** Wraps every data key anew under the first master key, all or none: the others can be taken away afterwards. */
   rewrap(mandate: Mandate): Promise<RewrapResult>;
-  /** How many stored bodies lie as they came. */
-  previewSeal(): Promise<{ readonly plain: number }>;
-  /** Seals bodies that were stored before bodyKeys was set. What is done stays done. */
+  /** How much lies as it came. */
+  previewSeal(): Promise<PlainCounts>;
+  /** Seals bodies, and what effects hold, that were stored before bodyKeys was set. What is done stays done. */
   seal(mandate: Mandate, options?: BatchOptions): Promise<SealResult>;
   /** What an erasure would touch. */
   previewErase(request: ErasureRequest): Promise<ErasurePreview>;
-  /** Removes every body of the events that carry the ref, and the words that errors may have taken from them. */
+  /** Removes every body of the events that carry the ref, what was sent because of them, and the words that errors may have taken from them. */
   erase(request: ErasureRequest, mandate: Mandate, options?: BatchOptions): Promise<ErasureResult>;
 }
 
@@ -66,10 +80,9 @@ const ID_MAX = 500;
 export function createBodies(
   open: () => Promise<Pool>,
   read: Read,
-  bodyKeys: readonly string[] = [],
+  { bodyKeys, keyring }: { readonly bodyKeys: readonly string[]; readonly keyring: Keyring },
 ): Bodies {
   const masters = readBodyKeys(bodyKeys);
-  const keyring = createKeyring(bodyKeys);
 
   /** Those that another master key opens than the first, wrapped under it. */
   function plan(rows: readonly WrappedKey[]) {
@@ -114,24 +127,37 @@ export function createBodies(
     async previewSeal() {
       if (!keyring.seals) throw noMaster();
       // no limit of time: every body is looked at, as the sealing itself does
-      return { plain: await countPlain(await open()) };
+      const pool = await open();
+      return { plain: await countPlain(pool), ...(await countPlainEffects(pool)) };
     },
     async seal(mandate, options = {}) {
       const by = readMandate(mandate);
       if (!keyring.seals) throw noMaster();
       const pool = await open();
       await keyring.load(pool);
-      const total = await countPlain(pool);
-      let sealed = 0;
-      let after: string | undefined = uuidv7Floor(0);
-      while (after !== undefined && !options.signal?.aborted) {
-        const sealing = { keyring, after, ...by };
-        const batch: SealedBatch = await inTransaction(pool, (client) => sealBatch(client, sealing));
-        sealed += batch.sealed;
-        after = batch.next;
-        options.onProgress?.({ done: Math.min(sealed, total), total });
-      }
-      return { sealed, stopped: after !== undefined };
+      const plain = await countPlainEffects(pool);
+      const total = (await countPlain(pool)) + plain.effects + plain.addresses;
+      let done = 0;
+      const seal = async (batch: (client: Queryable, sealing: Sealing) => Promise<SealedBatch>) => {
+        let sealed = 0;
+        for (let after: string | undefined = uuidv7Floor(0); after !== undefined;) {
+          if (options.signal?.aborted) break;
+          const sealing: Sealing = { keyring, after, ...by };
+          const step: SealedBatch = await inTransaction(pool, (client) => batch(client, sealing));
+          sealed += step.sealed;
+          done += step.sealed;
+          after = step.next;
+          options.onProgress?.({ done: Math.min(done, total), total });
+        }
+        return sealed;
+      };
+      const sealed = await seal(sealBatch);
+      const effects = await seal(sealEffects);
+      const addresses = await seal(async (client, sealing) => {
+        const count = await sealAddresses(client, sealing);
+        return { sealed: count, next: count === 0 ? undefined : sealing.after };
+      });
+      return { sealed, effects, addresses, stopped: options.signal?.aborted ?? false };
     },
     previewErase: (request) => previewErase(read, request),
     erase: (request, mandate, options) => erase({ open, read }, request, mandate, options),

@@ -2,6 +2,7 @@
 import type { UkemiError } from "../errors.ts";
 import type { DeadFilter } from "../storage/dead-filter.ts";
 import { groupDead, listDead, readCursor, type DeadGroup, type DeadPage } from "../storage/dead-letters.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import {
   chooseDead,
@@ -59,7 +60,7 @@ export const CHANGES_MAX = 1000;
 
 type Apply = (client: Queryable, change: DeadChange) => Promise<Changed>;
 
-export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLetters {
+export function createDeadLetters(open: () => Promise<Pool>, read: Read, keyring: Keyring): DeadLetters {
   async function change(
     selection: Selection,
     mandate: Mandate,
@@ -93,7 +94,7 @@ export function createDeadLetters(open: () => Promise<Pool>, read: Read): DeadLe
     preview: (selection, reach = {}) =>
       read((client) => previewDead(client, within(filterOf(selection), reach))),
     previewEffects: (selection, reach = {}) =>
-      read((client) => previewEffects(client, within(filterOf(selection), reach))),
+      read((client) => previewEffects(client, within(filterOf(selection), reach), keyring)),
     replay: (selection, mandate, reach) => change(selection, mandate, replayJobs, reach),
     drop: (selection, mandate, reach) => change(selection, mandate, dropJobs, reach),
   };

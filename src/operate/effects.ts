@@ -8,6 +8,7 @@ import { RESOLUTIONS, resolveEffect, type Resolution } from "../storage/effect-r
 import { showEffect, type ShownEffect } from "../storage/effect-show.ts";
 import { EFFECT_KINDS, EFFECT_STATES, type EffectState } from "../storage/effects.ts";
 import { isUuid } from "../storage/ids.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import type { Pool } from "../storage/postgres.ts";
 import { readMandate, wrong, type Mandate } from "./mandate.ts";
 import { readPage, UUID, type PageRequest } from "./page.ts";
@@ -46,22 +47,23 @@ export interface Ledger {
   cancel(id: string, mandate: Mandate, reach?: Reach): Promise<CancellationResult>;
 }
 
-export function createLedger(open: () => Promise<Pool>, read: Read): Ledger {
+export function createLedger(open: () => Promise<Pool>, read: Read, keyring: Keyring): Ledger {
   return {
     async list(filter = {}, page = {}) {
       readWord("kind", filter.kind, EFFECT_KINDS);
       readWord("state", filter.state, EFFECT_STATES);
       const wanted = readPage(page, UUID);
-      return read((client) => listEffects(client, filter, wanted));
+      return read((client) => listEffects(client, filter, wanted, keyring));
     },
     show: async (id, { tenants } = {}) =>
-      isUuid(id) ? read((client) => showEffect(client, id, tenants)) : undefined,
+      isUuid(id) ? read((client) => showEffect(client, id, tenants, keyring)) : undefined,
     async resolve(id, as, mandate, { tenants } = {}) {
       const change = { ...readMandate(mandate), tenants };
       readWord("as", as, RESOLUTIONS);
       requireId(id);
       const result = await inTransaction(await open(), (client) => resolveEffect(client, id, as, change));
       if (result.is === "not_ours") throw onlyByItsCaller();
+      if (result.is === "removed") throw erased();
       if (result.is !== "resolved") throw refusalOf(result, "resolved");
       return { id, state: result.state, job: result.job };
     },
@@ -113,6 +115,16 @@ function refusalOf(result: Unchanged, act: "resolved" | "cancelled"): UkemiError
       );
     }
   }
+}
+
+function erased(): UkemiError {
+  return new UkemiError(
+    "effect_content_removed",
+    "The effect cannot be tried again: what it held was erased.",
+    {
+      remedy: "Say done or failed. What is to be sent must be intended anew, under a key of its own.",
+    },
+  );
 }
 
 function onlyByItsCaller(): UkemiError {

@@ -27,6 +27,8 @@ export interface ErasureResult {
   /** Events that were not erased before. */
   readonly events: number;
   readonly bodies: number;
+  /** Effects whose content was erased. */
+  readonly effects: number;
   readonly jobs_cancelled: number;
   /** Refused requests that were removed from the quarantine. */
   readonly rejections: number;
@@ -62,7 +64,7 @@ export async function erase(
   if (!includeUnfinished) refuseNeeded(await read((client) => previewErasure(client, filter)));
   const pool = await open();
   const events = await chooseErasure(surroundingClient() ?? pool, filter);
-  const sum = { events: 0, bodies: 0, jobs_cancelled: 0, left_running: 0, left_unfinished: 0 };
+  const sum = { events: 0, bodies: 0, effects: 0, jobs_cancelled: 0, left_running: 0, left_unfinished: 0 };
   let done = 0;
   while (done < events.length && !options.signal?.aborted) {
     const ids = events.slice(done, done + BATCH_EVENTS);
@@ -71,6 +73,7 @@ export async function erase(
     done += ids.length;
     sum.events += batch.events;
     sum.bodies += batch.bodies;
+    sum.effects += batch.effects;
     sum.jobs_cancelled += batch.cancelled;
     sum.left_running += batch.leftRunning;
     sum.left_unfinished += batch.leftUnfinished;
@@ -98,6 +101,6 @@ function refuseNeeded({ unfinished, dead }: ErasurePreview): void {
   if (unfinished + dead === 0) return;
   throw new UkemiError(
     "body_needed",
-    `${unfinished} unfinished jobs and ${dead} dead letters still need these bodies.`,
+    `${unfinished} unfinished jobs or effects and ${dead} dead letters still need what would be erased.`,
   );
 }

@@ -2,6 +2,7 @@
 import { listEvents, type EventFilter, type ListedEvent } from "../storage/event-list.ts";
 import type { ShownBody } from "../storage/bodies.ts";
 import { showEvent, type StoredEvent } from "../storage/event-show.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { pageOf, type Page } from "../storage/conditions.ts";
 import type { Bodies } from "./bodies.ts";
 import type { Read } from "./read.ts";
@@ -35,7 +36,7 @@ export interface EventReader {
 /** More of a body would not be read by a person. */
 const SHOWN_BYTES = 1024 * 1024;
 
-export function createEventReader(read: Read, bodies: Bodies): EventReader {
+export function createEventReader(read: Read, bodies: Bodies, keyring: Keyring): EventReader {
   return {
     async list(filter = {}, page = {}) {
       const { limit, before } = readPage(page, UUID);
@@ -44,7 +45,7 @@ export function createEventReader(read: Read, bodies: Bodies): EventReader {
       return pageOf(rows, limit, (event) => event.id);
     },
     async show(id, tenants) {
-      const event = await read((client) => showEvent(client, id, tenants));
+      const event = await read((client) => showEvent(client, id, tenants, keyring));
       const body = event && (await bodies.show(event.id));
       return body && { ...event, ...describeBody(body) };
     },

@@ -3,6 +3,7 @@ import { listAudit, type AuditEntry, type AuditFilter } from "../storage/audit-l
 import type { Page } from "../storage/conditions.ts";
 import { listJobs, type JobFilter, type ListedJob } from "../storage/job-list.ts";
 import { showJob, type ShownJob } from "../storage/job-show.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import {
   listRejections,
   showRejection,
@@ -41,7 +42,7 @@ export interface Audit {
   list(filter?: AuditFilter, page?: PageRequest): Promise<Page<AuditEntry>>;
 }
 
-export function createJobs(read: Read): Jobs {
+export function createJobs(read: Read, keyring: Keyring): Jobs {
   return {
     async list(filter = {}, page = {}) {
       if (filter.state !== undefined && !JOB_STATES.includes(filter.state)) {
@@ -51,7 +52,7 @@ export function createJobs(read: Read): Jobs {
       return read((client) => listJobs(client, filter, wanted));
     },
     show: async (id, { tenants } = {}) =>
-      Number.isSafeInteger(id) ? read((client) => showJob(client, id, tenants)) : undefined,
+      Number.isSafeInteger(id) ? read((client) => showJob(client, id, tenants, keyring)) : undefined,
   };
 }
 

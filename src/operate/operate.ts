@@ -1,4 +1,5 @@
 // What an operator does, the same for the command line, the API and code: every change has an actor, a reason and an audit.
+import { createKeyring } from "../storage/keyring.ts";
 import type { Pool } from "../storage/postgres.ts";
 import type { LimitName } from "../storage/retention-limits.ts";
 import type { RetentionLimits } from "../storage/retention.ts";
@@ -69,13 +70,14 @@ const READ_TIMEOUT_MS = 5000;
 export function createOperate(options: OperateOptions): Operate {
   const { open, readTimeoutMs = READ_TIMEOUT_MS, bodyKeys, onOperation, limits, namedLimits } = options;
   const read = createRead(open, readTimeoutMs);
-  const bodies = createBodies(open, read, bodyKeys);
+  const keyring = createKeyring(bodyKeys ?? []);
+  const bodies = createBodies(open, read, { bodyKeys: bodyKeys ?? [], keyring });
   return {
-    events: { ...createEventReader(read, bodies), ...createStoredEvents(open, read) },
-    jobs: createJobs(read),
-    dead: createDeadLetters(open, read),
-    effects: createLedger(open, read),
-    suppressions: createSuppressions(open, read),
+    events: { ...createEventReader(read, bodies, keyring), ...createStoredEvents(open, read) },
+    jobs: createJobs(read, keyring),
+    dead: createDeadLetters(open, read, keyring),
+    effects: createLedger(open, read, keyring),
+    suppressions: createSuppressions(open, read, keyring),
     destinations: createDestinations(open, read),
     queues: createQueues(open, read),
     handlers: createHandlers(open, read),

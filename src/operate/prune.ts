@@ -11,6 +11,7 @@ import {
   removeWorkers,
   type Step,
 } from "../storage/retention-batches.ts";
+import { removeCalls, removeContents, removeHours } from "../storage/retention-effects.ts";
 import {
   isEmptyMonth,
   listOldMonths,
@@ -99,6 +100,7 @@ export async function prune(
     // bodies first: they give back the most, in the least time; one who may not drop a month still removes rows
     const [bodiesPruned] = await Promise.allSettled([pruneBodies(pruning)]);
     await pruneRows(pruning, taken.positions);
+    await pruneEffects(pruning);
     if (bodiesPruned.status === "rejected") throw bodiesPruned.reason;
     const { months, heldUp } = bodiesPruned.value;
     const stopped = signal.aborted;
@@ -154,6 +156,23 @@ async function pruneRows({ pool, run, limits, signal, onProgress }: Pruning, fro
       remove: (client, after) => remove(client, run, { after, until, days }),
       onStep: (after) => onProgress({ part, done: Number(after) - Number(first), total }),
     });
+  }
+}
+
+/** After the jobs: an effect whose job is gone cannot be replayed, and lets go of what it held. */
+async function pruneEffects({ pool, run, limits, signal }: Pruning): Promise<void> {
+  if (signal.aborted) return;
+  await inTransaction(pool, (client) => removeHours(client, run));
+  const { effectDays, attemptDays } = limits;
+  if (effectDays > 0) {
+    const remove = (client: Queryable, after: string) =>
+      removeContents(client, run, { after, days: effectDays });
+    await walk(pool, "", signal, { remove });
+  }
+  if (attemptDays > 0) {
+    const remove = (client: Queryable, after: string) =>
+      removeCalls(client, run, { after, days: attemptDays });
+    await walk(pool, "", signal, { remove });
   }
 }
 

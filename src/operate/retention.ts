@@ -3,7 +3,13 @@ import { randomUUID } from "node:crypto";
 import { UkemiError } from "../errors.ts";
 import type { Pool } from "../storage/postgres.ts";
 import type { Tell } from "../storage/news.ts";
-import { agreeLimits, noteLimits, type AgreedLimits, type LimitName } from "../storage/retention-limits.ts";
+import {
+  agreeLimits,
+  LIMIT_NAMES,
+  noteLimits,
+  type AgreedLimits,
+  type LimitName,
+} from "../storage/retention-limits.ts";
 import { previewRetention, type RetentionPreview } from "../storage/retention-preview.ts";
 import type { RetentionLimits, Run } from "../storage/retention.ts";
 import type { Read } from "./read.ts";
@@ -13,8 +19,8 @@ import type { Round } from "./rounds.ts";
 
 /**
  * What can be done about old things. What goes: bodies and headers of events by month, attempts, finished jobs with their
- * payloads and dedupe keys (so that a task may be asked for again under the same key), and workers that ended long ago.
- * What stays for ever: events, refs, outcomes, the audit. What is unfinished or dead is never touched. Of the limits of all
+ * payloads and dedupe keys (so that a task may be asked for again under the same key), what ended effects held, and workers
+ * that ended long ago. What stays for ever: events, refs, outcomes, effects with their keys, the audit. What is unfinished or dead is never touched. Of the limits of all
  * processes that run on the store, the longest count.
  */
 export interface Retention {
@@ -34,6 +40,7 @@ const LISTED: Readonly<Record<LimitName, string>> = {
   bodyDays: "body_days",
   attemptDays: "attempt_days",
   jobDays: "job_days",
+  effectDays: "effect_days",
 };
 
 /** The limits of this process, and which of them a person has named: those hold as they are. */
@@ -72,7 +79,7 @@ export function createRetention(
 /** Nothing is removed by a guess: the limits may stand in a file that was not read. */
 function required(limits: RetentionLimits | undefined): RetentionLimits {
   if (limits) return limits;
-  throw new UkemiError("invalid_option", "bodyDays, attemptDays and jobDays are not known here.");
+  throw new UkemiError("invalid_option", "bodyDays, attemptDays, jobDays and effectDays are not known here.");
 }
 
 function busy(actor: string): UkemiError {
@@ -114,7 +121,7 @@ export function createRetentionRound(own: RetentionLimits, tell: Tell = () => {}
         id: randomUUID(),
         actor: "system:retention",
         role: "system",
-        reason: `bodyDays ${limits.bodyDays}, attemptDays ${limits.attemptDays}, jobDays ${limits.jobDays}`,
+        reason: LIMIT_NAMES.map((name) => `${name} ${limits[name]}`).join(", "),
         limits,
       };
       const answer = await prune(duties, run, { onlyDue: true }, { signal: ended });
@@ -122,8 +129,8 @@ export function createRetentionRound(own: RetentionLimits, tell: Tell = () => {}
         return answer.busy ? BUSY_MS : Math.min(EVERY_MS, answer.againMs + BUSY_MS * Math.random());
       }
       await noteLimits(duties, own); // a first run may take days
-      const { jobs, attempts, bodies, workers, operations, held_up } = answer.result;
-      if (jobs + attempts + bodies + workers + operations + held_up.length > 0) {
+      const { held_up, months: _, stopped: __, ...counts } = answer.result;
+      if (Object.values(counts).some((count) => count > 0) || held_up.length > 0) {
         tell("info", "pruned what is old", { ...answer.result });
       }
       return held_up.length > 0 ? AFTER_HELD_UP_MS : EVERY_MS;

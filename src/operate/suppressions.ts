@@ -3,6 +3,7 @@ import { addressOf } from "../effects/email/performer.ts";
 import { isMailbox, maskMailbox } from "../effects/email/mailbox.ts";
 import { UkemiError } from "../errors.ts";
 import type { Page } from "../storage/conditions.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import type { Pool } from "../storage/postgres.ts";
 import {
   addSuppression,
@@ -46,21 +47,25 @@ const TENANT_MAX = 255;
 /** An address, a blank, a tenant. */
 const CURSOR = /^\S+ /;
 
-export function createSuppressions(open: () => Promise<Pool>, read: Read): Suppressions {
+export function createSuppressions(open: () => Promise<Pool>, read: Read, keyring: Keyring): Suppressions {
   return {
     async list({ address, ...filter } = {}, page = {}) {
       const { limit, before: after } = readPage(page, CURSOR);
       const wanted = { ...filter, ...(address === undefined ? {} : { address: addressOf(address) }) };
-      return read((client) => listSuppressions(client, wanted, { limit, after }));
+      return read((client) => listSuppressions(client, wanted, { limit, after }, keyring));
     },
     async add(given, mandate) {
       const change = readChange(given, mandate);
-      const changed = await inTransaction(await open(), (client) => addSuppression(client, change));
+      const pool = await open();
+      if (keyring.seals) await keyring.load(pool);
+      const changed = await inTransaction(pool, (client) => addSuppression(client, change, keyring));
       return { address: change.address, tenant: change.tenant, suppressed: true, changed };
     },
     async remove(given, mandate) {
       const change = readChange(given, mandate);
-      const changed = await inTransaction(await open(), (client) => removeSuppression(client, change));
+      const changed = await inTransaction(await open(), (client) =>
+        removeSuppression(client, change, keyring),
+      );
       // a mistyped address would look as if it got mail again
       if (!changed) throw new UkemiError("not_found", "This address is not on the list for this tenant.");
       return { address: change.address, tenant: change.tenant, suppressed: false, changed };

@@ -1,5 +1,6 @@
 // Effects as schemas: what the ledger's answers hold.
 import { Type } from "typebox";
+import { CONTENT_STATES } from "../storage/effect-list.ts";
 import { EFFECT_KINDS, EFFECT_STATES } from "../storage/effects.ts";
 import { Act, BriefEffect, count, Many, OneOf, OrNull, text, thing, Time } from "./things.ts";
 
@@ -33,6 +34,11 @@ const effectFacts = {
   template: OrNull(text("Of a mail.")),
   locale: OrNull(text("Of a mail.")),
   accepted_as: OrNull(text("What the mail server said when it took the mail.")),
+  content: OneOf(
+    CONTENT_STATES,
+    "Whether what it held is there: sealed under a key that the server lacks, or removed by retention (pruned) or by an operator (erased).",
+  ),
+  content_removed_at: OrNull(Time),
 };
 
 export const Effect = thing("Effect", effectFacts);

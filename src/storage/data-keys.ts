@@ -45,6 +45,19 @@ export async function keepDataKey(
   );
 }
 
+/** The id of the data key of which digests are made; undefined where nobody has chosen one. */
+export async function readDigestKey(client: Queryable): Promise<string | undefined> {
+  const { rows } = await client.query<{ data_key: string }>("select data_key from ukemi.digest_key");
+  return rows[0]?.data_key;
+}
+
+/** Chooses it, unless somebody was faster: the one that was chosen first counts for all, for ever. */
+export async function chooseDigestKey(client: Queryable, id: string): Promise<void> {
+  await client.query("insert into ukemi.digest_key (data_key) values ($1) on conflict (one) do nothing", [
+    id,
+  ]);
+}
+
 /** Who wraps which data keys anew, and why. */
 export interface Rewrap {
   readonly keys: readonly Pick<WrappedKey, "id" | "wrapped">[];

@@ -1,9 +1,11 @@
 // Reading the ledger: effects by what people ask for, newest first, without looking through all of history.
 import { timeOf, type Page } from "./conditions.ts";
+import { formsOf, intentName, openTarget, receiptName, SEALED, unlessSealed } from "./effect-content.ts";
 import { findByDedupe } from "./effect-dedupe.ts";
 import { shownState } from "./effect-state.ts";
 import type { EffectKind, EffectState, OnUncertain } from "./effects.ts";
 import { isUuid, uuidv7Floor } from "./ids.ts";
+import { NO_KEYS, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 import { sift, type Sieve, type SiftOptions } from "./sift.ts";
 
@@ -27,6 +29,10 @@ export interface EffectFilter {
   /** Intended before this time. */
   readonly until?: Date;
 }
+
+export const CONTENT_STATES = ["kept", "sealed", "pruned", "erased"] as const;
+/** Whether what an effect held is there: `sealed` under a key that this process lacks, or removed by retention or an erasure. */
+export type ContentState = (typeof CONTENT_STATES)[number];
 
 /** An effect as the API and the command line show it. What is to be done is not shown: it may hold secrets. */
 export interface ListedEffect {
@@ -64,16 +70,21 @@ export interface ListedEffect {
   readonly locale: string | null;
   /** What the server said when it took the mail. */
   readonly accepted_as: string | null;
+  readonly content: ContentState;
+  /** When it was pruned or erased. */
+  readonly content_removed_at: Date | null;
 }
 
-type Timed = "planned_at" | "begun_at" | "ended_at" | "feedback_at" | "next_at";
+type Timed = "planned_at" | "begun_at" | "ended_at" | "feedback_at" | "next_at" | "content_removed_at";
 type Counted = "job" | "amount";
-type Made = "template" | "locale" | "accepted_as";
+type Made = "template" | "locale" | "accepted_as" | "content";
 
 /** A row as it comes: its times are text, and so are large numbers where it is not read as JSON. */
 export type EffectRow = Omit<ListedEffect, Timed | Counted | Made> & {
   readonly [time in Timed]: string | null;
 } & { readonly [count in Counted]: string | number | null } & {
+  readonly target_sealed: string | null;
+  readonly removed: "pruned" | "erased" | null;
   readonly mail: string | null;
   readonly mail_receipt: string | null;
 };
@@ -94,7 +105,9 @@ export const EFFECT_COLUMNS = {
       when w.state = 'ready' then 'a free worker'
     end as waits_for,
     to_json(case when w.state = 'scheduled' and t.state in ('planned', 'uncertain') then w.run_at end) as next_at,
-    case when t.kind = 'email' then t.intent end as mail,
+    t.target_sealed, to_json(coalesce(t.erased_at, t.pruned_at)) as content_removed_at,
+    case when t.erased_at is not null then 'erased' when t.pruned_at is not null then 'pruned' end as removed,
+    case when t.kind = 'email' and coalesce(t.erased_at, t.pruned_at) is null then t.intent end as mail,
     case when t.kind = 'email' then t.receipt end as mail_receipt`,
   joins: `left join ukemi.events v on v.id = t.event
     left join ukemi.jobs w on w.id = t.job
@@ -109,7 +122,10 @@ export async function listEffects(
   client: Queryable,
   filter: EffectFilter,
   options: SiftOptions,
+  keyring: Keyring = NO_KEYS,
 ): Promise<Page<ListedEffect>> {
+  // without the key a mail would seem never to have been intended
+  if (filter.to !== undefined || filter.target !== undefined) await keyring.know(client);
   const { state, since, until } = filter;
   const events = filter.event === undefined ? undefined : await findEvents(client, filter.event);
   const first = filter.dedupe === undefined ? undefined : await findByDedupe(client, filter.dedupe, filter);
@@ -122,8 +138,8 @@ export async function listEffects(
     found: [
       ["tenant = ?", filter.tenant],
       ["tenant = any(?::text[])", filter.tenants],
-      ["target = ?", filter.target],
-      ["target = ?", filter.to?.trim().toLowerCase()],
+      targetIs(keyring, filter.target),
+      targetIs(keyring, filter.to?.trim().toLowerCase()),
       ["event = any(?::uuid[])", events],
       ["(id = any(?::uuid[]) or suppressed_by = any(?::uuid[]))", first],
       // the states on the way and the failed have an index
@@ -140,7 +156,13 @@ export async function listEffects(
     until,
   };
   const { items, ...rest } = await sift<EffectRow>(client, sieve, EFFECT_COLUMNS, options);
-  return { items: items.map(toListed), ...rest };
+  return { items: await Promise.all(items.map((row) => toListed(client, keyring, row))), ...rest };
+}
+
+/** One form is found in the order of ids. */
+function targetIs(keyring: Keyring, target: string | undefined): readonly [string, unknown] {
+  const forms = target === undefined ? [] : formsOf(keyring, target);
+  return forms.length > 1 ? ["target = any(?::text[])", forms] : ["target = ?", target];
 }
 
 /** What may be shown as this state. Written out: a partial index is found by what a condition says, not by a parameter. */
@@ -158,10 +180,21 @@ async function findEvents(client: Queryable, event: string): Promise<readonly st
 }
 
 /** The row with its times, and what may be told of a mail. */
-export function toListed({ mail, mail_receipt: receipt, ...row }: EffectRow): ListedEffect {
-  const { template = null, locale = null } = parse<{ template?: string; locale?: string }>(mail);
+export async function toListed(
+  client: Queryable,
+  keyring: Keyring,
+  { mail, mail_receipt: receipt, target_sealed: sealed, removed, ...row }: EffectRow,
+): Promise<ListedEffect> {
+  const open = (name: string, stored: string | null) =>
+    stored === null ? null : unlessSealed(keyring.openText(client, name, stored));
+  const target = await unlessSealed(openTarget(client, keyring, { target: row.target, sealed }));
+  const intent = await open(intentName(row.id), mail);
+  const taken = await open(receiptName(row.id), receipt);
+  const isSealed = target === undefined || intent === undefined || taken === undefined;
+  const { template = null, locale = null } = parse<{ template?: string; locale?: string }>(intent ?? null);
   return {
     ...row,
+    target: target ?? SEALED,
     job: row.job === null ? null : Number(row.job),
     amount: row.amount === null ? null : Number(row.amount),
     planned_at: new Date(row.planned_at!),
@@ -171,7 +204,9 @@ export function toListed({ mail, mail_receipt: receipt, ...row }: EffectRow): Li
     next_at: timeOf(row.next_at),
     template,
     locale,
-    accepted_as: parse<{ response?: string }>(receipt).response ?? null,
+    accepted_as: parse<{ response?: string }>(taken ?? null).response ?? null,
+    content: removed ?? (isSealed ? "sealed" : "kept"),
+    content_removed_at: timeOf(row.content_removed_at),
   };
 }
 

@@ -26,6 +26,8 @@ export interface LockedEffect {
   readonly state: EffectState;
   readonly job: string | null;
   readonly uncertainties: number;
+  /** Whether what it held was erased: it can never be carried out again. */
+  readonly removed: boolean;
   /** Whether somebody makes a call without a job at this moment. */
   readonly leased: boolean;
   /** Where its job is; null where it has none, or that was pruned. */
@@ -37,6 +39,7 @@ const SETTINGS = "select set_config('lock_timeout', '2s', true)";
 
 const LOCK = `
 select e.id::text, e.kind, e.state, e.job::text, e.uncertainties,
+  coalesce(e.erased_at, e.pruned_at) is not null as removed,
   e.state = 'sending' and coalesce(e.lease_until > ukemi.now(), false) as leased
 from ukemi.effects e
 where e.id = $1::uuid and ($2::text[] is null or e.tenant = any($2::text[]))

@@ -20,6 +20,8 @@ export type Resolved =
     }
   /** Nobody but the application can make such a call. */
   | { readonly is: "not_ours" }
+  /** What it held was erased. */
+  | { readonly is: "removed" }
   | Unchanged;
 
 const RESOLVE = `
@@ -55,6 +57,7 @@ export async function resolveEffect(
   if (isUncertain && isLive(locked)) return { is: "busy", state, job };
   if (!isUncertain && state !== "held") return { is: "settled", state };
   if (kind === "call" && as === "again") return { is: "not_ours" };
+  if (locked.removed && as === "again") return { is: "removed" };
   if (state === "sending") await doubt(client, id);
   const isDoubtful = locked.uncertainties > 0 || state === "sending";
   const next = as === "again" ? (isDoubtful ? "uncertain" : "planned") : as;

@@ -1,7 +1,9 @@
 // Reading one effect with every call that was made for it, and what people did to it.
 import { EFFECT_COLUMNS, toListed, type EffectRow, type ListedEffect } from "./effect-list.ts";
-import { briefEffects, type BriefEffect } from "./effect-state.ts";
+import { answerName, receiptName, unlessSealed } from "./effect-content.ts";
+import { briefEffects, openBriefs, type BriefEffect, type StoredBrief } from "./effect-state.ts";
 import type { ShownAct } from "./job-show.ts";
+import { NO_KEYS, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** One call. */
@@ -60,7 +62,7 @@ where t.id = $1::uuid and ($2::text[] is null or t.tenant = any($2::text[]))`;
 type Row = EffectRow & {
   readonly receipt: string | null;
   readonly attempts: readonly (Omit<ShownCall, "answer"> & { readonly answer: string | null })[];
-  readonly followers: readonly BriefEffect[];
+  readonly followers: readonly StoredBrief[];
   readonly acts: readonly ShownAct[];
 };
 
@@ -69,18 +71,25 @@ export async function showEffect(
   client: Queryable,
   id: string,
   tenants?: readonly string[],
+  keyring: Keyring = NO_KEYS,
 ): Promise<ShownEffect | undefined> {
   const { rows } = await client.query<Row>(SHOW, [id, tenants ?? null]);
   if (!rows[0]) return undefined;
   const { receipt, attempts, followers, acts, ...row } = rows[0];
+  const read = async (name: string, stored: string | null): Promise<unknown> => {
+    const text = stored === null ? null : await unlessSealed(keyring.openText(client, name, stored));
+    return text == null ? null : (JSON.parse(text) as unknown);
+  };
   return {
-    ...toListed(row),
-    receipt: receipt === null ? null : (JSON.parse(receipt) as unknown),
-    attempts: attempts.map(({ answer, ...call }) => ({
-      ...call,
-      answer: answer === null ? null : (JSON.parse(answer) as unknown),
-    })),
-    followers,
+    ...(await toListed(client, keyring, row)),
+    receipt: await read(receiptName(id), receipt),
+    attempts: await Promise.all(
+      attempts.map(async ({ answer, ...call }) => ({
+        ...call,
+        answer: await read(answerName(id, call.number), answer),
+      })),
+    ),
+    followers: await openBriefs(client, keyring, followers),
     acts,
   };
 }

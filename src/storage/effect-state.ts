@@ -1,5 +1,8 @@
 // Where an effect is on its way, as people are told: a call that is under way by nobody's account is uncertain.
+import { openTarget, SEALED, unlessSealed } from "./effect-content.ts";
 import type { EffectKind, EffectState } from "./effects.ts";
+import type { Keyring } from "./keyring.ts";
+import type { Queryable } from "./postgres.ts";
 
 /** Whether a worker has the job `j` in its hands. */
 const IN_HANDS = "j.state = 'running' and j.lease_until > ukemi.now()";
@@ -24,15 +27,39 @@ export interface BriefEffect {
   readonly target: string;
 }
 
+/** The same as it comes from the database. */
+export interface StoredBrief extends BriefEffect {
+  readonly target_sealed: string | null;
+}
+
+/** What is told of the effect with this name, as JSON. */
+export const briefOf = (row: string): string =>
+  `json_build_object('id', ${row}.id, 'kind', ${row}.kind, 'state', ${row}.state, 'target', ${row}.target,
+    'target_sealed', ${row}.target_sealed)`;
+
+/** Their targets as they were; of those that this process has no key for, that they are sealed. */
+export function openBriefs(
+  client: Queryable,
+  keyring: Keyring,
+  stored: readonly StoredBrief[],
+): Promise<BriefEffect[]> {
+  return Promise.all(
+    stored.map(async ({ target_sealed: sealed, ...brief }) => {
+      const target = await unlessSealed(openTarget(client, keyring, { target: brief.target, sealed }));
+      return { ...brief, target: target ?? SEALED };
+    }),
+  );
+}
+
 /** More would not be read by a person. */
 const BRIEF_MOST = 100;
 
-/** The effects for which the condition on `e` holds, in the order in which they were intended, as JSON. */
+/** The effects for which the condition on `e` holds, in the order in which they were intended, as JSON: see openBriefs. */
 export const briefEffects = (condition: string): string => `
 coalesce((
-  select json_agg(json_build_object('id', b.id, 'kind', b.kind, 'state', b.state, 'target', b.target) order by b.id)
+  select json_agg(${briefOf("b")} order by b.id)
   from (
-    select e.id, e.kind, ${shownState("e")} as state, e.target
+    select e.id, e.kind, ${shownState("e")} as state, e.target, e.target_sealed
     from ukemi.effects e
     where ${condition}
     order by e.id

@@ -1,7 +1,9 @@
 // Beginning a call: committed before its first byte, so that whoever comes later knows that it may have been made.
 import type { Lease } from "./claim.ts";
 import { admit, areLimits, keepGoing, type Admission, type DestinationLimits } from "./destinations.ts";
+import { formsOf, intentName, openTarget } from "./effect-content.ts";
 import type { Effect, EffectKind, EffectState, OnUncertain } from "./effects.ts";
+import type { Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 import { LeaseLost } from "./settle.ts";
 
@@ -9,6 +11,8 @@ export interface Beginning {
   readonly effect: string;
   readonly lease: Lease;
   readonly worker: string;
+  /** What opens its intent. */
+  readonly keyring: Keyring;
   /** Whether a call that was found under way, and that nobody makes any more, may be made again. */
   readonly mayRepeat: (effect: Effect) => boolean;
   /** Is told where such a call was found; nothing of it is committed yet. */
@@ -30,6 +34,8 @@ export type Begun =
     >)
   /** There is nothing left to do. */
   | { readonly is: "over"; readonly state: EffectState }
+  /** What it holds was erased: it can never be carried out. */
+  | { readonly is: "erased" }
   /** A call may have been heard, and must not be made again: a person has to find out. */
   | { readonly is: "uncertain"; readonly effect: Effect; readonly why: string };
 
@@ -40,6 +46,7 @@ interface Row {
   readonly dedupe_key: string;
   readonly state: EffectState;
   readonly target: string;
+  readonly target_sealed: string | null;
   readonly destination: string;
   readonly on_uncertain: OnUncertain;
   readonly intent: string;
@@ -47,18 +54,15 @@ interface Row {
   readonly uncertainties: number;
   readonly spent_ms: number;
   readonly age_ms: number;
-  readonly suppressed: string | null;
   readonly released: boolean;
+  readonly removed: boolean;
 }
 
 const LOCK = `
-select e.id::text, e.kind, e.tenant, e.dedupe_key, e.state, e.target, e.destination, e.on_uncertain, e.intent,
-  e.attempt, e.uncertainties, e.spent_ms, e.released,
-  coalesce(extract(epoch from ukemi.now() - f.started_at) * 1000, 0)::float8 as age_ms,
-  (
-    select s.reason from ukemi.mail_suppressions s
-    where e.kind = 'email' and s.address = e.target and s.tenant = coalesce(e.tenant, '')
-  ) as suppressed
+select e.id::text, e.kind, e.tenant, e.dedupe_key, e.state, e.target, e.target_sealed, e.destination,
+  e.on_uncertain, e.intent, e.attempt, e.uncertainties, e.spent_ms, e.released,
+  coalesce(e.erased_at, e.pruned_at) is not null as removed,
+  coalesce(extract(epoch from ukemi.now() - f.started_at) * 1000, 0)::float8 as age_ms
 from ukemi.effects e
 left join ukemi.effect_attempts f on f.effect = e.id and f.number = 1
 where e.id = $1::uuid
@@ -85,7 +89,10 @@ insert into ukemi.effect_attempts (effect, number, worker, started_at, repeats)
 select id, attempt, $2::uuid, ukemi.now(), uncertainties > 0
 from begun`;
 
-/** Decides what is to be done with the effect, and commits to it. Must run in a transaction. Throws LeaseLost. */
+/**
+ * Decides what is to be done with the effect, and commits to it. Must run in a transaction. Throws LeaseLost, and
+ * `body_sealed` or `body_altered` where its intent cannot be read: nothing was begun then.
+ */
 export async function beginEffect(client: Queryable, beginning: Beginning): Promise<Begun> {
   const { effect: id, lease, worker } = beginning;
   const { rows } = await client.query<Row>(LOCK, [id]);
@@ -97,29 +104,15 @@ export async function beginEffect(client: Queryable, beginning: Beginning): Prom
       : await client.query(FENCE_UNLIMITED, [lease.id, lease.token, row!.destination]);
   if (rowCount === 0) throw new LeaseLost();
   if (!row || !limits) return { is: "over", state: "cancelled" };
-  switch (row.state) {
-    case "done":
-    case "failed":
-    case "cancelled":
-    case "suppressed":
-    case "held":
-      return { is: "over", state: row.state };
-    case "sending": {
-      await doubt(client, id);
-      beginning.onDoubt();
-      const effect = { ...effectOf(row), uncertainties: row.uncertainties + 1 };
-      // decided here, where it is found: from now on `uncertain` means that it may be made again
-      if (!beginning.mayRepeat(effect)) return { is: "uncertain", effect, why: GONE };
-      break;
-    }
-    case "uncertain":
-      if (row.released || beginning.mayStill(effectOf(row))) break;
-      return { is: "uncertain", effect: effectOf(row), why: FORGOTTEN };
-    case "planned":
-  }
-  if (row.suppressed !== null) {
-    if (row.uncertainties > 0) return { is: "uncertain", effect: effectOf(row), why: listed(row.suppressed) };
-    await suppress(client, id, row.suppressed);
+  if (OVER.includes(row.state)) return { is: "over", state: row.state };
+  if (row.removed) return { is: "erased" };
+  const found = await effectOf(client, row, beginning.keyring);
+  const doubtful = await findDoubt(client, row, found, beginning);
+  if (doubtful) return doubtful;
+  const suppressed = row.kind === "email" ? await findListed(client, found, beginning.keyring) : undefined;
+  if (suppressed !== undefined) {
+    if (row.uncertainties > 0) return { is: "uncertain", effect: found, why: listed(suppressed) };
+    await suppress(client, id, suppressed);
     return { is: "over", state: "suppressed" };
   }
   const admission = await admit(client, row.destination, limits);
@@ -129,20 +122,54 @@ export async function beginEffect(client: Queryable, beginning: Beginning): Prom
   }
   await client.query(BEGIN, [id, worker]);
   const uncertainties = row.uncertainties + (row.state === "sending" ? 1 : 0);
-  const effect = { ...effectOf(row), attempt: row.attempt + 1, uncertainties };
+  const effect = { ...found, attempt: row.attempt + 1, uncertainties };
   return { is: "go", turnAt: admission.turnAt, effect };
 }
 
-function effectOf(row: Row): Effect {
+/** Nothing is begun in these. */
+const OVER: readonly EffectState[] = ["done", "failed", "cancelled", "suppressed", "held"];
+
+/** An earlier call of which nobody knows how it ended, and that must not be made again; undefined where there is none. */
+async function findDoubt(
+  client: Queryable,
+  { id, state, released }: Row,
+  found: Effect,
+  { mayRepeat, mayStill, onDoubt }: Beginning,
+): Promise<Begun | undefined> {
+  if (state === "sending") {
+    await doubt(client, id);
+    onDoubt();
+    const effect = { ...found, uncertainties: found.uncertainties + 1 };
+    // decided here, where it is found: from now on `uncertain` means that it may be made again
+    return mayRepeat(effect) ? undefined : { is: "uncertain", effect, why: GONE };
+  }
+  if (state !== "uncertain" || released || mayStill(found)) return undefined;
+  return { is: "uncertain", effect: found, why: FORGOTTEN };
+}
+
+/** Why its address must not be written to; undefined where it may. */
+async function findListed(
+  client: Queryable,
+  { target, tenant }: Effect,
+  keyring: Keyring,
+): Promise<string | undefined> {
+  const { rows } = await client.query<{ reason: string }>(
+    "select reason from ukemi.mail_suppressions where address = any($1::text[]) and tenant = coalesce($2::text, '')",
+    [formsOf(keyring, target), tenant],
+  );
+  return rows[0]?.reason;
+}
+
+async function effectOf(client: Queryable, row: Row, keyring: Keyring): Promise<Effect> {
   return {
     id: row.id,
     kind: row.kind,
     tenant: row.tenant,
     dedupeKey: row.dedupe_key,
-    target: row.target,
+    target: await openTarget(client, keyring, { target: row.target, sealed: row.target_sealed }),
     destination: row.destination,
     onUncertain: row.on_uncertain,
-    intent: row.intent,
+    intent: await keyring.openText(client, intentName(row.id), row.intent),
     attempt: row.attempt,
     uncertainties: row.uncertainties,
     spentMs: row.spent_ms,

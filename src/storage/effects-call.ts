@@ -1,5 +1,7 @@
 // Calls whose answer somebody waits for: intended, begun and settled in the ledger, without a job.
+import { receiptName } from "./effect-content.ts";
 import { doubt } from "./effects-begin.ts";
+import type { Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 import { uuidv7 } from "./ids.ts";
 
@@ -16,6 +18,8 @@ export interface CallIntent {
 export type BegunCall =
   | { readonly is: "go"; readonly id: string; readonly attempt: number }
   | { readonly is: "done"; readonly receipt: string }
+  /** It was done, and its result was removed since. */
+  | { readonly is: "forgotten"; readonly id: string }
   | { readonly is: "failed"; readonly reason: string }
   /** Somebody else is making the call. */
   | { readonly is: "busy"; readonly id: string }
@@ -38,12 +42,14 @@ interface Row {
   readonly attempt: number;
   readonly receipt: string | null;
   readonly reason: string | null;
+  readonly removed: boolean;
   readonly leased: boolean;
   readonly expired: boolean;
 }
 
 const LOCK = `
 select e.id::text, e.state, e.attempt, e.receipt, e.reason,
+  coalesce(e.erased_at, e.pruned_at) is not null as removed,
   e.state = 'sending' and e.lease_until > m.at as leased,
   coalesce(m.at - f.started_at > $3::float8 * interval '1 ms', false) as expired
 from (select ukemi.now() as at) as m, ukemi.effects e
@@ -72,11 +78,17 @@ select id, attempt, ukemi.now(), uncertainties > 0 from begun
 returning number`;
 
 /** Intends the call if nobody has, and says what is to be done. Must run in a transaction. */
-export async function beginCall(client: Queryable, intent: CallIntent): Promise<BegunCall> {
+export async function beginCall(client: Queryable, intent: CallIntent, keyring: Keyring): Promise<BegunCall> {
   await client.query(INTEND, [uuidv7(Date.now()), intent.tenant, intent.key]);
   const { rows } = await client.query<Row>(LOCK, [intent.tenant, intent.key, intent.keyValidMs]);
   const row = rows[0]!;
-  if (row.state === "done") return { is: "done", receipt: row.receipt ?? "null" };
+  if (row.state === "done") {
+    if (row.removed) return { is: "forgotten", id: row.id };
+    return {
+      is: "done",
+      receipt: await keyring.openText(client, receiptName(row.id), row.receipt ?? "null"),
+    };
+  }
   if (row.state === "failed") return { is: "failed", reason: row.reason ?? "" };
   if (row.leased) return { is: "busy", id: row.id };
   if (row.expired || row.state === "held") {
@@ -115,7 +127,8 @@ export interface CallEnd {
 }
 
 /** Writes down how it ended. False where another call has been begun since. */
-export async function settleCall(client: Queryable, end: CallEnd): Promise<boolean> {
+export async function settleCall(client: Queryable, end: CallEnd, keyring: Keyring): Promise<boolean> {
+  const receipt = end.receipt === null ? null : keyring.sealText(receiptName(end.id), end.receipt);
   const { rows } = await client.query(
     `with settled as (
        update ukemi.effects
@@ -134,7 +147,7 @@ export async function settleCall(client: Queryable, end: CallEnd): Promise<boole
        where a.effect = s.id and a.number = s.attempt
      )
      select id from settled`,
-    [end.id, end.attempt, end.state, end.receipt, end.errorClass, end.errorMessage],
+    [end.id, end.attempt, end.state, receipt, end.errorClass, end.errorMessage],
   );
   return rows.length === 1;
 }

@@ -1,8 +1,10 @@
 // Writing an intent into the ledger, in the transaction that decides it; the job that carries it out comes with it.
 import { UkemiError } from "../errors.ts";
+import { formsOf, intentName, sealTarget } from "./effect-content.ts";
 import type { SqlClient } from "./enqueue.ts";
 import { handlerOf, queueOf, type EffectKind, type OnUncertain } from "./effects.ts";
 import { uuidv7 } from "./ids.ts";
+import { NO_KEYS, type Keyring } from "./keyring.ts";
 import { CHANNEL } from "./presence.ts";
 
 /** An act that is intended. */
@@ -68,7 +70,7 @@ verdict as (
 made as (
   insert into ukemi.effects (
     id, kind, tenant, dedupe_key, state, target, amount, currency, intent, destination, on_uncertain, max_attempts,
-    event, cause, handler, after, job, planned_at, ended_at, reason
+    event, cause, handler, after, job, planned_at, ended_at, reason, target_sealed
   )
   select
     $1::uuid, $2::text, $3::text, $4::text, case when v.cancelled is null then 'planned' else 'cancelled' end,
@@ -78,7 +80,7 @@ made as (
       when v.cancelled is null and ($16::uuid is null or (select state from first) = 'done')
       then nextval('ukemi.jobs_id_seq')
     end,
-    m.at, case when v.cancelled is not null then m.at end, v.cancelled
+    m.at, case when v.cancelled is not null then m.at end, v.cancelled, $20::text
   from moment m, verdict v
   where $16::uuid is null or exists (select from first)
   on conflict (coalesce(tenant, ''), kind, dedupe_key) where suppressed_by is null do nothing
@@ -101,8 +103,10 @@ news as materialized (
   select pg_notify('${CHANNEL}', queue) from jobs
 ),
 there as (
-  select e.id,
-    e.target = $5::text and e.amount is not distinct from $6::bigint and e.currency is not distinct from $7::text as same
+  select e.id, e.target_sealed is not null as sealed,
+    -- of one that was erased nobody knows any more to whom it went: the key alone must do
+    (e.target = any($21::text[]) or e.erased_at is not null)
+      and e.amount is not distinct from $6::bigint and e.currency is not distinct from $7::text as same
   from ukemi.effects e
   where coalesce(e.tenant, '') = coalesce($3::text, '') and e.kind = $2::text and e.dedupe_key = $4::text
     and e.suppressed_by is null and not exists (select from made)
@@ -110,18 +114,18 @@ there as (
 repeated as (
   insert into ukemi.effects (
     id, kind, tenant, dedupe_key, state, target, amount, currency, intent, destination, on_uncertain, max_attempts,
-    event, cause, handler, suppressed_by, planned_at, ended_at, reason
+    event, cause, handler, suppressed_by, planned_at, ended_at, reason, target_sealed
   )
   select
     $1::uuid, $2::text, $3::text, $4::text, 'suppressed', $5::text, $6::bigint, $7::text, $8::text, $9::text, $10::text,
-    $11::integer, $12::uuid, $13::bigint, $14::text, there.id, m.at, m.at, 'the same was intended before'
+    $11::integer, $12::uuid, $13::bigint, $14::text, there.id, m.at, m.at, 'the same was intended before', $20::text
   from there, moment m
   where there.same
   on conflict do nothing
 )
-select id::text, false as suppressed, true as same, (select count(*)::int from news) as told from made
+select id::text, false as suppressed, true as same, false as sealed, (select count(*)::int from news) as told from made
 union all
-select id::text, true, same, 0 from there`;
+select id::text, true, same, sealed, 0 from there`;
 
 /**
  * Waits for one who is settling it at this moment: either he sees this intent, or it sees what he did. In a statement before:
@@ -136,20 +140,27 @@ interface Row {
   readonly id: string;
   readonly suppressed: boolean;
   readonly same: boolean;
+  readonly sealed: boolean;
 }
 
 /** Records the intent. A second one with the same key is recorded as such, and does not happen. */
-export async function planEffect(client: SqlClient, intent: Intent): Promise<Planned> {
+export async function planEffect(
+  client: SqlClient,
+  intent: Intent,
+  keyring: Keyring = NO_KEYS,
+): Promise<Planned> {
   const id = uuidv7(Date.now());
+  const { target, sealed } = sealTarget(keyring, intent.kind, intent.target);
+  const forms = formsOf(keyring, intent.target);
   const values = [
     id,
     intent.kind,
     intent.tenant,
     intent.dedupeKey,
-    intent.target,
+    target,
     intent.amount,
     intent.currency,
-    intent.intent,
+    keyring.sealText(intentName(id), intent.intent),
     intent.destination,
     intent.onUncertain,
     intent.maxAttempts,
@@ -161,6 +172,8 @@ export async function planEffect(client: SqlClient, intent: Intent): Promise<Pla
     intent.cancelled,
     handlerOf(intent.kind),
     payloadOf(id),
+    sealed,
+    forms,
   ];
   if (intent.after !== null) await client.query(AWAIT_FIRST, [intent.after, intent.tenant]);
   let { rows } = await client.query(PLAN, values);
@@ -169,6 +182,7 @@ export async function planEffect(client: SqlClient, intent: Intent): Promise<Pla
   const row = rows[0] as Row | undefined;
   if (!row) throw new UkemiError("effect_conflict", `There is no effect ${intent.after} to come after.`);
   if (!row.same) {
+    if (row.sealed && forms.length === 1) throw incomparable(intent.dedupeKey, row.id);
     const money = intent.amount === null ? "" : ", amount or currency";
     throw new UkemiError(
       "effect_conflict",
@@ -176,4 +190,12 @@ export async function planEffect(client: SqlClient, intent: Intent): Promise<Pla
     );
   }
   return { id: row.id, suppressed: row.suppressed };
+}
+
+/** Neither suppressed nor refused: whoever has the keys can tell which of both it is. */
+function incomparable(dedupeKey: string, id: string): UkemiError {
+  return new UkemiError(
+    "body_sealed",
+    `The dedupe key ${JSON.stringify(dedupeKey)} is that of the effect ${id}, and whether that has the same target cannot be told without bodyKeys.`,
+  );
 }

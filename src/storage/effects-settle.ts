@@ -1,5 +1,7 @@
 // Settling a call: what is known of it now, in the ledger; those that waited for it may begin.
+import { answerName, receiptName } from "./effect-content.ts";
 import type { EffectState } from "./effects.ts";
+import type { Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 import { CHANNEL } from "./presence.ts";
 
@@ -67,22 +69,27 @@ audits as (
 select id from settled`;
 
 /** Writes down how the call ended. False where another call has been begun since, or somebody else has settled it. */
-export async function settleEffect(client: Queryable, settlement: Settlement): Promise<boolean> {
+export async function settleEffect(
+  client: Queryable,
+  settlement: Settlement,
+  keyring: Keyring,
+): Promise<boolean> {
+  const { effect, attempt, receipt, answer } = settlement;
   const { rows } = await client.query(SETTLE, [
-    settlement.effect,
-    settlement.attempt,
+    effect,
+    attempt,
     settlement.state,
     settlement.result,
-    settlement.receipt,
+    receipt === null ? null : keyring.sealText(receiptName(effect), receipt),
     settlement.errorClass,
     settlement.errorMessage,
-    settlement.answer,
+    answer === null ? null : keyring.sealText(answerName(effect, attempt), answer),
     settlement.tookMs,
     settlement.waitMs,
     settlement.audit,
   ]);
   if (rows.length === 0) return false;
-  if (settlement.state === "done") await launchFollowers(client, settlement.effect);
+  if (settlement.state === "done") await launchFollowers(client, effect);
   return true;
 }
 

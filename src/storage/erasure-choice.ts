@@ -1,4 +1,5 @@
 // Whom an erasure means: the events of one subject, and the refused requests that contain its id.
+import { countEffects } from "./erasure-effects.ts";
 import { isUuid } from "./ids.ts";
 import type { Queryable } from "./postgres.ts";
 
@@ -18,7 +19,9 @@ export interface ErasurePreview {
   readonly events: number;
   /** How many bodies are still there. */
   readonly bodies: number;
-  /** Jobs that have not ended, the running ones among them. */
+  /** Effects that they decided and that still hold what was sent. */
+  readonly effects: number;
+  /** Jobs and effects that have not ended, the running ones among them. */
   readonly unfinished: number;
   readonly running: number;
   /** Dead letters of events that were not erased before: without the body they cannot be replayed. */
@@ -79,7 +82,7 @@ export function needlesOf({ ref, event, tenants }: ErasureFilter): string[] {
 
 /** Says what an erasure would touch. */
 export async function previewErasure(client: Queryable, filter: ErasureFilter): Promise<ErasurePreview> {
-  const { rows } = await client.query<Omit<ErasurePreview, "rejections">>(
+  const { rows } = await client.query<Omit<ErasurePreview, "rejections" | "effects">>(
     `with meant as materialized (
        select e.id, e.received_at, exists (select from ukemi.erasures x where x.event = e.id) as erased
        from ukemi.events e
@@ -104,7 +107,17 @@ export async function previewErasure(client: Queryable, filter: ErasureFilter): 
     `select count(*)::int as count from ukemi.rejections r where ${HOLDS_NEEDLE}`,
     [needlesOf(filter)],
   );
-  return { ...rows[0]!, rejections: refused[0]!.count };
+  const effects = await countEffects(client, await chooseErasure(client, filter));
+  const { events, bodies, unfinished, running, dead } = rows[0]!;
+  return {
+    events,
+    bodies,
+    effects: effects.effects,
+    unfinished: unfinished + effects.unfinished,
+    running: running + effects.running,
+    dead: dead + effects.dead,
+    rejections: refused[0]!.count,
+  };
 }
 
 /** The events that are meant now, the oldest first. */

@@ -1,5 +1,7 @@
-// Erasing the bodies of one subject: what may name a person goes, that something was received and done stays.
+// Erasing the bodies of one subject, and what was sent because of them: what may name a person goes, that something was
+// received and done stays.
 import type { JobKey } from "./due.ts";
+import { eraseEffects, lockEffects } from "./erasure-effects.ts";
 import { HOLDS_NEEDLE, needlesOf, type ErasureFilter } from "./erasure-choice.ts";
 import { stopRouting } from "./kept.ts";
 import type { Queryable } from "./postgres.ts";
@@ -19,6 +21,8 @@ export interface Erased {
   /** Events that were not erased before. */
   readonly events: number;
   readonly bodies: number;
+  /** Effects whose content was erased. */
+  readonly effects: number;
   /** Jobs that were cancelled. */
   readonly cancelled: number;
   /** Events that were left: a handler is at work on them. */
@@ -169,13 +173,13 @@ export async function eraseBodies(
     needed: boolean;
     siblings: boolean;
   }>(STATES, [events, locked.map((row) => row.id)]);
-  const running = new Set(states.flatMap((row) => (row.running ? row.event : [])));
-  const needed = new Set(
-    states.flatMap((row) => (row.needed && !row.running && !erasing.includeUnfinished ? row.event : [])),
-  );
+  const inTheWay = await lockEffects(client, events);
+  const running = new Set([...states.flatMap((row) => (row.running ? row.event : [])), ...inTheWay.running]);
+  const wanted = [...states.flatMap((row) => (row.needed ? row.event : [])), ...inTheWay.needed];
+  const needed = new Set(erasing.includeUnfinished ? [] : wanted.filter((event) => !running.has(event)));
   const ids = events.filter((event) => !running.has(event) && !needed.has(event));
   const left = { leftRunning: running.size, leftUnfinished: needed.size };
-  if (ids.length === 0) return { events: 0, bodies: 0, cancelled: 0, ...left, keys: [] };
+  if (ids.length === 0) return { events: 0, bodies: 0, effects: 0, cancelled: 0, ...left, keys: [] };
   const { rows: newly } = await client.query<{ event: string }>(MARK, [ids]);
   const marked = newly.map((row) => row.event);
   const { actor, reason, subject } = erasing;
@@ -188,11 +192,13 @@ export async function eraseBodies(
   if (cancelled.length > 0) await client.query(OUTCOMES, [[...new Set(cancelled.map((row) => row.event))]]);
   const blanked = await blankWords(client, ids);
   const gone = await deleteBodies(client, ids);
-  const touched = [...new Set([...marked, ...gone, ...blanked])];
+  const effects = await eraseEffects(client, ids, erasing);
+  const touched = [...new Set([...marked, ...gone, ...blanked, ...effects.events])];
   if (touched.length > 0) await client.query(AUDIT, [touched, actor, reason, subject, [...gone], marked]);
   return {
     events: marked.length,
     bodies: gone.size,
+    effects: effects.count,
     cancelled: cancelled.length,
     ...left,
     keys: cancelled.flatMap(({ queue, key }) => (key === null ? [] : [{ queue, key }])),

@@ -1,8 +1,9 @@
 // One event with everything that is known of it: body, refs, outcome, jobs and their attempts.
 import { findEvent, type ListedEvent } from "./event-list.ts";
-import { briefEffects, type BriefEffect } from "./effect-state.ts";
+import { briefEffects, openBriefs, type BriefEffect, type StoredBrief } from "./effect-state.ts";
 import type { EventStatus, JobState } from "./states.ts";
 import type { ShownAttempt } from "./job-show.ts";
+import { NO_KEYS, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 
 /** What became of an event, with our own ids. */
@@ -72,9 +73,12 @@ export async function showEvent(
   client: Queryable,
   id: string,
   tenants?: readonly string[],
+  keyring: Keyring = NO_KEYS,
 ): Promise<StoredEvent | undefined> {
   const event = await findEvent(client, id, tenants);
   if (!event) return undefined;
-  const { rows } = await client.query<Omit<StoredEvent, keyof Omit<ListedEvent, "jobs">>>(REST, [event.id]);
-  return { ...event, ...rows[0]! };
+  type Rest = Omit<StoredEvent, keyof Omit<ListedEvent, "jobs"> | "effects">;
+  const { rows } = await client.query<Rest & { readonly effects: readonly StoredBrief[] }>(REST, [event.id]);
+  const rest = rows[0]!;
+  return { ...event, ...rest, effects: await openBriefs(client, keyring, rest.effects) };
 }

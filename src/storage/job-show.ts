@@ -1,7 +1,8 @@
 // Reading one job with all that was tried and done, so that the cause can be found.
 import { ERASED_AT } from "./dead-filter.ts";
-import { briefEffects, type BriefEffect } from "./effect-state.ts";
+import { briefEffects, openBriefs, type BriefEffect, type StoredBrief } from "./effect-state.ts";
 import { FACTS, type DeadLetter, type Times } from "./dead-letters.ts";
+import { NO_KEYS, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 import type { AttemptOutcome, EventStatus, JobState } from "./states.ts";
 
@@ -107,8 +108,10 @@ export async function showJob(
   client: Queryable,
   id: number,
   tenants?: readonly string[],
+  keyring: Keyring = NO_KEYS,
 ): Promise<ShownJob | undefined> {
-  type Row = Omit<Times<ShownJob, "created_at">, "finished_at" | "received_at"> & {
+  type Row = Omit<Times<ShownJob, "created_at">, "finished_at" | "received_at" | "effects"> & {
+    readonly effects: readonly StoredBrief[];
     readonly died_at: string | null;
     readonly finished_at: string | null;
     readonly received_at: string | null;
@@ -119,6 +122,7 @@ export async function showJob(
   return {
     ...row,
     id: Number(row.id),
+    effects: await openBriefs(client, keyring, row.effects),
     created_at: new Date(row.created_at),
     finished_at: row.finished_at === null ? null : new Date(row.finished_at),
     received_at: row.received_at === null ? null : new Date(row.received_at),

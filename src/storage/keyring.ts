@@ -1,14 +1,25 @@
-// The keyring of a process: the master keys it was given, the data keys they open, and the one that seals new bodies.
+// The keyring of a process: the master keys it was given, the data keys they open, and the one that seals what is new.
 import { PLAIN, readBodyKeys, type MasterKey } from "../body-keys.ts";
 import { UkemiError } from "../errors.ts";
-import { keepDataKey, readDataKeys, readMonth, type WrappedKey } from "./data-keys.ts";
+import {
+  chooseDigestKey,
+  keepDataKey,
+  readDataKeys,
+  readDigestKey,
+  readMonth,
+  type WrappedKey,
+} from "./data-keys.ts";
 import { describeFault } from "./faults.ts";
 import type { Tell } from "./news.ts";
 import type { Queryable } from "./postgres.ts";
 import {
+  digestText,
+  keyIdOf,
   newDataKey,
   openContent,
+  openText,
   sealContent,
+  sealText,
   unwrapKey,
   wrapKey,
   type Content,
@@ -28,6 +39,14 @@ export interface Keyring {
   seal(event: string, content: Content): StoredContent;
   /** The content as it came. Throws `body_sealed` where the key is missing, `body_altered` where it was changed. */
   open(client: Queryable, event: string, stored: StoredContent): Promise<Content>;
+  /** A text that belongs to the row or column with this name, as it is to be stored. */
+  sealText(name: string, text: string): string;
+  /** The text as it was. Throws as `open` does. */
+  openText(client: Queryable, name: string, stored: string): Promise<string>;
+  /** By which a text is found again that lies sealed; undefined where this process has no key for it. */
+  digest(text: string): string | undefined;
+  /** Makes sure that whatever has a digest is found by it. Throws `body_sealed` where the key is missing. */
+  know(client: Queryable): Promise<void>;
   /** Opens every data key, and makes the month's. Throws where one cannot be opened. */
   load(client: Queryable): Promise<void>;
   /** Takes the data key of a new month, making it where there is none. Keeps the last one where that fails. */
@@ -40,6 +59,7 @@ export function createKeyring(bodyKeys: readonly string[], tell: Tell = () => {}
   const first = bodyKeys[0] === PLAIN ? undefined : masters[0];
   const opened = new Map<string, DataKey>();
   let current: DataKey | undefined;
+  let digests: DataKey | undefined;
   let lamented: string | undefined;
 
   /** Reads the table again; those that no master key opens are left out. */
@@ -50,6 +70,29 @@ export function createKeyring(bodyKeys: readonly string[], tell: Tell = () => {}
       if (key) opened.set(row.id, key);
     }
     return rows;
+  }
+
+  async function find(client: Queryable, keyId: string, what: string): Promise<DataKey> {
+    if (!opened.has(keyId)) {
+      const row = (await reload(client)).find(({ id }) => id === keyId);
+      if (!row) throw altered(what, "names a data key that does not exist");
+      if (!opened.has(keyId)) throw sealed(masters, row);
+    }
+    return opened.get(keyId)!;
+  }
+
+  /** Takes the key of digests that was chosen, if any was. Throws where it cannot be opened. */
+  async function know(client: Queryable): Promise<void> {
+    if (digests) return;
+    const id = await readDigestKey(client);
+    if (id !== undefined) digests = await find(client, id, "key of digests");
+  }
+
+  /** Whoever seals chooses it, where nobody has. */
+  async function takeDigests(client: Queryable): Promise<void> {
+    if (digests || masters.length === 0) return;
+    if (current && first) await chooseDigestKey(client, current.id);
+    await know(client);
   }
 
   async function takeMonth(client: Queryable, master: MasterKey): Promise<void> {
@@ -68,9 +111,10 @@ export function createKeyring(bodyKeys: readonly string[], tell: Tell = () => {}
   }
 
   async function renew(client: Queryable): Promise<void> {
-    if (!first) return;
+    if (!first) return takeDigests(client);
     try {
       await takeMonth(client, first);
+      await takeDigests(client);
     } catch (error) {
       // deliveries go on under the last key; said once, for the upkeep comes every few seconds
       const said = describeFault(error);
@@ -89,29 +133,43 @@ export function createKeyring(bodyKeys: readonly string[], tell: Tell = () => {}
     seals: first !== undefined,
     seal(event, content) {
       if (!first) return { ...content, keyId: null };
-      if (!current) throw new UkemiError("store_unavailable", "There is no key to seal bodies with yet.");
-      return { ...sealContent(current, event, content), keyId: current.id };
+      const key = current ?? none();
+      return { ...sealContent(key, event, content), keyId: key.id };
     },
+    sealText: (name, text) => (first ? sealText(current ?? none(), name, text) : text),
+    async openText(client, name, stored) {
+      const keyId = keyIdOf(stored);
+      if (keyId === undefined) return stored;
+      const text = openText(await find(client, keyId, name), name, stored);
+      if (text === undefined) throw altered(name, "is not what was stored");
+      return text;
+    },
+    digest: (text) => digests && digestText(digests, text),
+    know,
     async open(client, event, { keyId, ...stored }) {
       if (keyId === null) return stored;
-      if (!opened.has(keyId)) {
-        const row = (await reload(client)).find(({ id }) => id === keyId);
-        if (!row) throw altered(event, "names a data key that does not exist");
-        if (!opened.has(keyId)) throw sealed(masters, row);
-      }
-      const content = openContent(opened.get(keyId)!, event, stored);
-      if (!content) throw altered(event, "is not what was stored");
+      const what = `body of the event ${event}`;
+      const content = openContent(await find(client, keyId, what), event, stored);
+      if (!content) throw altered(what, "is not what was stored");
       return content;
     },
     async load(client) {
       const rows = await reload(client);
       for (const row of rows) if (!opened.has(row.id)) throw sealed(masters, row);
-      if (!first) return;
+      if (!first) return takeDigests(client);
       current = opened.get(rows.at(-1)?.id ?? "");
       if (current) await renew(client);
       else await takeMonth(client, first);
+      await takeDigests(client);
     },
   };
+}
+
+/** Opens nothing, and seals nothing. */
+export const NO_KEYS = createKeyring([]);
+
+function none(): never {
+  throw new UkemiError("store_unavailable", "There is no key to seal with yet.");
 }
 
 /** Opens a data key with the master key that it names; undefined where that is missing or another. */
@@ -129,6 +187,6 @@ export function sealed(masters: readonly MasterKey[], { id, wrapped_by: name }: 
   return new UkemiError("body_sealed", `The data key ${id} cannot be opened: ${fault}.`);
 }
 
-function altered(event: string, what: string): UkemiError {
-  return new UkemiError("body_altered", `The stored body of the event ${event} ${what}.`);
+function altered(what: string, how: string): UkemiError {
+  return new UkemiError("body_altered", `The stored ${what} ${how}.`);
 }

@@ -24,11 +24,14 @@ where e.id = $1::uuid and e.kind = 'email'
 
 const SUPPRESS = `
 with mail as (
-  select e.id, e.target, e.tenant from ukemi.effects e where e.id = $1::uuid and e.kind = 'email'
+  select e.id, e.target, e.target_sealed, e.tenant
+  from ukemi.effects e
+  -- of one that was erased nobody knows to whom it went
+  where e.id = $1::uuid and e.kind = 'email' and e.erased_at is null
 ),
 listed as (
-  insert into ukemi.mail_suppressions (tenant, address, reason, effect)
-  select coalesce(tenant, ''), target, $2, id from mail
+  insert into ukemi.mail_suppressions (tenant, address, reason, effect, address_sealed)
+  select coalesce(tenant, ''), target, $2, id, target_sealed from mail
   on conflict do nothing
   returning effect
 )

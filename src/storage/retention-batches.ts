@@ -26,7 +26,7 @@ const STEP_IDS = 50_000;
 
 // What is removed twice because a crash of the server forgot it is no harm: no commit here waits for the disk.
 // Fresh tables have no statistics, and a walk along an index is always right here.
-const SETTINGS = `
+export const SETTINGS = `
 select set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '2s', true),
   set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
   set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),

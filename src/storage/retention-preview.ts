@@ -4,6 +4,7 @@ import { uuidv7Floor } from "./ids.ts";
 import type { Queryable } from "./postgres.ts";
 import { sqlState } from "./faults.ts";
 import { oldOperations, WORKER_DAYS } from "./retention-batches.ts";
+import { oldCalls, oldContents, OLD_HOURS } from "./retention-effects.ts";
 import { listOldMonths, type BodyMonth } from "./retention-months.ts";
 import { readPositions, type RetentionLimits } from "./retention.ts";
 
@@ -31,6 +32,7 @@ export interface RetentionPreview {
   readonly body_days: number;
   readonly attempt_days: number;
   readonly job_days: number;
+  readonly effect_days: number;
   readonly months: readonly MonthPreview[];
   /** Old bodies whose month was not made in time: they lie apart, and go one by one. */
   readonly stray_bodies: Count;
@@ -40,6 +42,12 @@ export interface RetentionPreview {
   readonly workers: Count;
   /** Ended as long ago as jobs are kept. */
   readonly operations: Count;
+  /** Effects whose content would go; they stay themselves. */
+  readonly effects: Count;
+  /** Calls that were made for effects, by their own age; others go with what their effects held. */
+  readonly effect_attempts: Count;
+  /** Counts of calls by the hour that no limit needs any more. */
+  readonly destination_hours: Count;
 }
 
 /** So many rows are looked at before an estimate must do. */
@@ -55,7 +63,7 @@ export async function previewRetention(
   await client.query(
     "select set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)",
   );
-  const { bodyDays, attemptDays, jobDays } = limits;
+  const { bodyDays, attemptDays, jobDays, effectDays } = limits;
   const after = await readPositions(client);
   const months: MonthPreview[] = [];
   for (const month of bodyDays === 0 ? [] : await listOldMonths(client, bodyDays)) {
@@ -65,6 +73,7 @@ export async function previewRetention(
     body_days: bodyDays,
     attempt_days: attemptDays,
     job_days: jobDays,
+    effect_days: effectDays,
     months,
     stray_bodies: bodyDays === 0 ? NOTHING : await countStrays(client, bodyDays),
     jobs: jobDays === 0 ? NOTHING : await countOld(client, JOBS, { days: jobDays, after: after.jobs }),
@@ -77,6 +86,9 @@ export async function previewRetention(
       `select from ukemi.workers where ended_at < ukemi.now() - ${WORKER_DAYS} * interval '1 day'`,
     ),
     operations: jobDays === 0 ? NOTHING : await countUpTo(client, oldOperations(String(jobDays))),
+    effects: effectDays === 0 ? NOTHING : await countUpTo(client, oldContents(effectDays)),
+    effect_attempts: attemptDays === 0 ? NOTHING : await countUpTo(client, oldCalls(attemptDays)),
+    destination_hours: await countUpTo(client, OLD_HOURS),
   };
 }
 

@@ -7,6 +7,7 @@ export interface RetentionLimits {
   readonly bodyDays: number;
   readonly attemptDays: number;
   readonly jobDays: number;
+  readonly effectDays: number;
 }
 
 /** A run of the pruner, and on whose behalf. */
@@ -26,7 +27,26 @@ export interface Removed {
   readonly bodies: number;
   readonly workers: number;
   readonly operations: number;
+  /** Effects whose content was removed; they stay. */
+  readonly effects: number;
+  /** Calls that were made for effects. */
+  readonly effect_attempts: number;
+  /** Counts of calls by the hour. */
+  readonly destination_hours: number;
 }
+
+const COUNTED = [
+  "jobs",
+  "attempts",
+  "bodies",
+  "workers",
+  "operations",
+  "effects",
+  "effect_attempts",
+  "destination_hours",
+] as const satisfies readonly (keyof Removed)[];
+
+const RESET = COUNTED.map((name) => `${name} = 0`).join(", ");
 
 /** Where the walks begin. */
 export interface Positions {
@@ -46,10 +66,10 @@ export const HELD_MS = 30_000;
 const AUDIT = (from: string) => `
   insert into ukemi.audit_log (actor, role, action, target, details)
   select r.actor, r.role, 'retention.pruned', 'rows',
-    jsonb_build_object('reason', r.reason, 'jobs', r.jobs, 'attempts', r.attempts, 'bodies', r.bodies, 'workers', r.workers,
-      'operations', r.operations, 'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days)
+    jsonb_build_object('reason', r.reason, ${COUNTED.map((name) => `'${name}', r.${name}`).join(", ")},
+      'body_days', r.body_days, 'attempt_days', r.attempt_days, 'job_days', r.job_days, 'effect_days', r.effect_days)
   from ${from} r
-  where r.jobs + r.attempts + r.bodies + r.workers + r.operations > 0`;
+  where ${COUNTED.map((name) => `r.${name}`).join(" + ")} > 0`;
 
 const TAKE = `
 with was as materialized (
@@ -59,8 +79,8 @@ taken as (
   update ukemi.retention r
   set holder = $1::uuid, held_until = ukemi.now() + ${HELD_MS} * interval '1 ms', started_at = ukemi.now(),
     actor = $2::text, role = $3::text, reason = $4::text,
-    body_days = $6::int, attempt_days = $7::int, job_days = $8::int,
-    jobs = 0, attempts = 0, bodies = 0, workers = 0, operations = 0,
+    body_days = $6::int, attempt_days = $7::int, job_days = $8::int, effect_days = $9::int,
+    ${RESET},
     -- from the first id at least once a day, and whenever a person asks
     jobs_after = case when again.all then 0 else r.jobs_after end,
     attempts_after = case when again.all then 0 else r.attempts_after end,
@@ -85,7 +105,7 @@ left join taken on true`;
 
 /** Asks to be the one that prunes; with `onlyDue`, only where it is time. The commit decides among many that ask. */
 export async function takeRetention(client: Queryable, run: Run, onlyDue: boolean): Promise<Taken> {
-  const { bodyDays, attemptDays, jobDays } = run.limits;
+  const { bodyDays, attemptDays, jobDays, effectDays } = run.limits;
   const { rows } = await client.query<{
     jobs: string | null;
     attempts: string | null;
@@ -93,7 +113,7 @@ export async function takeRetention(client: Queryable, run: Run, onlyDue: boolea
     actor: string;
     held_ms: number | null;
     due_ms: number | null;
-  }>(TAKE, [run.id, run.actor, run.role, run.reason, onlyDue, bodyDays, attemptDays, jobDays]);
+  }>(TAKE, [run.id, run.actor, run.role, run.reason, onlyDue, bodyDays, attemptDays, jobDays, effectDays]);
   const row = rows[0]!;
   if (row.jobs !== null && row.attempts !== null) {
     return { taken: true, positions: { jobs: row.jobs, attempts: row.attempts } };
@@ -126,21 +146,17 @@ export async function noteRemoved(
   removed: Partial<Removed>,
   positions: Partial<Positions> = {},
 ): Promise<void> {
+  const sums = COUNTED.map((name, index) => `${name} = ${name} + $${index + 4}`).join(", ");
   const { rowCount } = await client.query(
     `update ukemi.retention
-     set jobs = jobs + $2, attempts = attempts + $3, bodies = bodies + $4, workers = workers + $5,
-       operations = operations + $6,
-       jobs_after = coalesce($7::bigint, jobs_after), attempts_after = coalesce($8::bigint, attempts_after)
+     set ${sums},
+       jobs_after = coalesce($2::bigint, jobs_after), attempts_after = coalesce($3::bigint, attempts_after)
      where holder = $1::uuid`,
     [
       run.id,
-      removed.jobs ?? 0,
-      removed.attempts ?? 0,
-      removed.bodies ?? 0,
-      removed.workers ?? 0,
-      removed.operations ?? 0,
       positions.jobs ?? null,
       positions.attempts ?? null,
+      ...COUNTED.map((name) => removed[name] ?? 0),
     ],
   );
   if (rowCount !== 1) throw lost();
@@ -161,18 +177,13 @@ export async function endRetention(client: Queryable, run: Run, againMs: number)
      audits as (${AUDIT("was")})
      update ukemi.retention r
      set holder = null, held_until = null, due_at = ukemi.now() + $2 * interval '1 ms',
-       jobs = 0, attempts = 0, bodies = 0, workers = 0, operations = 0
+       ${RESET}
      from was
-     returning was.jobs, was.attempts, was.bodies, was.workers, was.operations`,
+     returning ${COUNTED.map((name) => `was.${name}`).join(", ")}`,
     [run.id, againMs],
   );
   const row = rows[0];
   if (!row) throw lost();
-  return {
-    jobs: Number(row.jobs),
-    attempts: Number(row.attempts),
-    bodies: Number(row.bodies),
-    workers: Number(row.workers),
-    operations: Number(row.operations),
-  };
+  const counts = Object.fromEntries(COUNTED.map((name) => [name, Number(row[name])]));
+  return counts as Record<keyof Removed, number>; // of every name there is one
 }

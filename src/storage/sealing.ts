@@ -1,4 +1,4 @@
-// Sealing: AES-256-GCM over a body and its headers, and over the keys that do it. Nothing here knows a table.
+// Sealing: AES-256-GCM over a body and its headers, over texts, and over the keys that do it. Nothing here knows a table.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import type { MasterKey } from "../body-keys.ts";
 
@@ -45,6 +45,32 @@ export function openContent(dataKey: DataKey, event: string, sealed: Content): C
   return plain && { body: plain.subarray(first.length), headers: plain.toString("utf8", 0, first.length) };
 }
 
+/** Before a text that is sealed; no JSON begins so. */
+const MARK = "sealed:";
+
+/** Seals a text that belongs to the row or column with this name. What it gives is a text, too, and names the data key. */
+export function sealText(dataKey: DataKey, name: string, text: string): string {
+  const sealed = encrypt(textKeyOf(dataKey, name), [Buffer.from(text)], boundTo("text", name, dataKey.id));
+  return `${MARK}${dataKey.id}:${sealed.toString("base64")}`;
+}
+
+/** The id of the data key that a stored text is sealed with; undefined where it lies as it was. */
+export function keyIdOf(stored: string): string | undefined {
+  return stored.startsWith(MARK) ? stored.slice(MARK.length, stored.indexOf(":", MARK.length)) : undefined;
+}
+
+/** Opens what sealText has sealed; undefined where it was changed since, or stood under another name. */
+export function openText(dataKey: DataKey, name: string, stored: string): string | undefined {
+  const sealed = Buffer.from(stored.slice(MARK.length + dataKey.id.length + 1), "base64");
+  return decrypt(textKeyOf(dataKey, name), sealed, boundTo("text", name, dataKey.id))?.toString();
+}
+
+/** A digest that only who has the key can make: the same for the same text, and no help to who guesses. */
+export function digestText(dataKey: DataKey, text: string): string {
+  const key = createHmac("sha256", dataKey.key).update("ukemi\u0000digests").digest();
+  return `hmac:${createHmac("sha256", key).update(text).digest("base64url")}`;
+}
+
 /** A new data key. */
 export function newDataKey(id: string): DataKey {
   return { id, key: randomBytes(KEY_BYTES) };
@@ -67,6 +93,11 @@ export function unwrapKey(master: MasterKey, id: string, wrapped: Buffer): DataK
  */
 function keyOf({ key }: DataKey, event: string): Buffer {
   return createHmac("sha256", key).update(event).digest();
+}
+
+/** Apart from those of events, whatever the name. */
+function textKeyOf({ key }: DataKey, name: string): Buffer {
+  return createHmac("sha256", key).update(`text\u0000${name}`).digest();
 }
 
 /** The place where the headers end and the body begins is bound too: bytes cannot go from one to the other. */

@@ -1,5 +1,7 @@
 // Addresses that mail must not go to any more, each for one tenant, or for mail of nobody in particular.
+import { formsOf, openTarget, SEALED, sealTarget, unlessSealed } from "./effect-content.ts";
 import { createConditions, pageOf, type Page } from "./conditions.ts";
+import { NO_KEYS, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
 
 export const SUPPRESSION_REASONS = ["bounce", "complaint", "refused", "operator"] as const;
@@ -22,17 +24,21 @@ export interface SuppressionFilter {
   readonly tenants?: readonly string[];
 }
 
-/** Where a page ended: an address has no blanks. */
+/** Where a page ended: neither an address nor a digest has blanks. */
 const cursorOf = ({ address, tenant }: Suppression) => `${address} ${tenant ?? ""}`;
 
-/** Lists them by address. */
+type Row = Omit<Suppression, "at"> & { readonly at: string; readonly address_sealed: string | null };
+
+/** Lists them by address, those that are sealed by their digest. */
 export async function listSuppressions(
   client: Queryable,
   filter: SuppressionFilter,
   { limit, after }: { readonly limit: number; readonly after?: string | undefined },
+  keyring: Keyring = NO_KEYS,
 ): Promise<Page<Suppression>> {
+  if (filter.address !== undefined) await keyring.know(client);
   const where = createConditions();
-  where.add("address = ?", filter.address);
+  where.add("address = any(?::text[])", filter.address && formsOf(keyring, filter.address));
   where.add("tenant = ?", filter.tenant);
   where.add("tenant = any(?::text[])", filter.tenants);
   if (after !== undefined) {
@@ -41,17 +47,23 @@ export async function listSuppressions(
       `(s.address, s.tenant) > (${where.value(after.slice(0, blank))}, ${where.value(after.slice(blank + 1))})`,
     );
   }
-  const { rows } = await client.query<Omit<Suppression, "at"> & { readonly at: string }>(
-    `select address, nullif(tenant, '') as tenant, reason, effect, to_json(at) as at
+  const { rows } = await client.query<Row>(
+    `select address, address_sealed, nullif(tenant, '') as tenant, reason, effect, to_json(at) as at
      from ukemi.mail_suppressions s
      ${where.where()}
      order by s.address, s.tenant
      limit ${where.value(limit + 1)}`,
     where.values,
   );
-  const items = rows.map((row) => ({ ...row, at: new Date(row.at) }));
-  return pageOf(items, limit, cursorOf);
+  const { items, ...rest } = pageOf(rows.map(toStored), limit, cursorOf);
+  const opened = items.map(async ({ address_sealed: sealed, ...item }) => {
+    const address = await unlessSealed(openTarget(client, keyring, { target: item.address, sealed }));
+    return { ...item, address: address ?? SEALED };
+  });
+  return { items: await Promise.all(opened), ...rest };
 }
+
+const toStored = (row: Row) => ({ ...row, at: new Date(row.at) });
 
 /** Which address, who says so, and why. */
 export interface SuppressionChange {
@@ -71,8 +83,12 @@ const audit = (action: string) => `
 
 const ADD = `
 with changed as (
-  insert into ukemi.mail_suppressions (address, tenant, reason)
-  values ($1, coalesce($2::text, ''), 'operator')
+  insert into ukemi.mail_suppressions (address, tenant, reason, address_sealed)
+  select $6::text, coalesce($2::text, ''), 'operator', $7::text
+  -- from before there were keys it may lie there as it is
+  where not exists (
+    select from ukemi.mail_suppressions s where s.address = any($1::text[]) and s.tenant = coalesce($2::text, '')
+  )
   on conflict do nothing
   returning tenant, reason
 ),
@@ -82,20 +98,38 @@ select from changed`;
 const REMOVE = `
 with changed as (
   delete from ukemi.mail_suppressions
-  where address = $1 and tenant = coalesce($2::text, '')
+  where address = any($1::text[]) and tenant = coalesce($2::text, '')
   returning tenant, reason
 ),
 audits as (${audit("suppression.removed")})
 select from changed`;
 
 /** Puts the address on the list. False where it was there. */
-export const addSuppression = (client: Queryable, change: SuppressionChange) => run(client, ADD, change);
-/** Takes it from the list. False where it was not there. */
-export const removeSuppression = (client: Queryable, change: SuppressionChange) =>
-  run(client, REMOVE, change);
-
-async function run(client: Queryable, statement: string, change: SuppressionChange): Promise<boolean> {
-  const { address, tenant, actor, masked, reason } = change;
-  const { rowCount } = await client.query(statement, [address, tenant, actor, masked, reason]);
+export async function addSuppression(
+  client: Queryable,
+  change: SuppressionChange,
+  keyring: Keyring = NO_KEYS,
+): Promise<boolean> {
+  await keyring.know(client);
+  const { target, sealed } = sealTarget(keyring, "email", change.address);
+  const { rowCount } = await client.query(ADD, [...valuesOf(change, keyring), target, sealed]);
   return (rowCount ?? 0) > 0;
+}
+
+/** Takes it from the list. False where it was not there. */
+export async function removeSuppression(
+  client: Queryable,
+  change: SuppressionChange,
+  keyring: Keyring = NO_KEYS,
+): Promise<boolean> {
+  await keyring.know(client);
+  const { rowCount } = await client.query(REMOVE, valuesOf(change, keyring));
+  return (rowCount ?? 0) > 0;
+}
+
+function valuesOf(
+  { address, tenant, masked, actor, reason }: SuppressionChange,
+  keyring: Keyring,
+): unknown[] {
+  return [formsOf(keyring, address), tenant, actor, masked, reason];
 }

@@ -1,6 +1,7 @@
 // One run at an effect's job: what it needs, how it ends, and what is known when its call has ended.
 import type { AttemptResult, Fault } from "../effects/attempt.ts";
 import type { Situation } from "../effects/decide.ts";
+import type { Kinds } from "../effects/effects.ts";
 import type { Performer } from "../effects/performer.ts";
 import type { Effect, EffectKind } from "../storage/effects.ts";
 import type { Pool } from "../storage/postgres.ts";
@@ -26,6 +27,8 @@ export type EffectNews =
 export interface EffectRun {
   readonly running: RunningJob;
   readonly performer: Performer;
+  /** Whose keyring opens intents, and seals what peers say. */
+  readonly kinds: Pick<Kinds, "openKeyring">;
   readonly pool: Pool;
   readonly worker: string;
   readonly returns: Returns;

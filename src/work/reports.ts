@@ -5,6 +5,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { Rescued } from "../storage/rescue.ts";
 import type { EffectNews } from "./effect-run.ts";
 import type { Report } from "./execute.ts";
+import { SEALED } from "./unread-effect.ts";
 
 export interface ReportOptions {
   readonly logger: Logger;
@@ -36,7 +37,7 @@ export function createReports({ logger, metrics, alert }: ReportOptions): Report
       };
       if (death !== undefined) {
         alert({ kind: "dead_letter", ...facts, death, errorClass: error?.class ?? "unknown" });
-      } else if (job.event?.unreadable && !told.has(message)) {
+      } else if ((job.event?.unreadable || error?.class === SEALED) && !told.has(message)) {
         told.add(message);
         alert({ kind: "body_sealed", ...facts });
       }

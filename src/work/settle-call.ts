@@ -2,10 +2,12 @@
 import { crashPoint } from "../crash-point.ts";
 import type { AttemptResult, Fault } from "../effects/attempt.ts";
 import { decide, type Decision } from "../effects/decide.ts";
+import { withoutProse } from "../effects/hidden.ts";
 import { noteHealth, pause, type Health } from "../storage/destinations.ts";
 import { expireEffect, launchReleased, settleEffect, type Settlement } from "../storage/effects-settle.ts";
 import type { Effect } from "../storage/effects.ts";
 import { classifyFault } from "../storage/faults.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { suppressAddress } from "../storage/mail-feedback.ts";
 import { transaction, type Queryable } from "../storage/postgres.ts";
 import { LeaseLost, settleDone } from "../storage/settle.ts";
@@ -27,7 +29,8 @@ export async function settleCall(
   result: AttemptResult,
   tookMs: number,
 ): Promise<EffectEnd> {
-  const bounded = withBoundedPause(result);
+  const { seals } = await run.kinds.openKeyring();
+  const bounded = withBoundedPause(seals ? withoutProse(result) : result);
   const decision = decide(bounded, situationOf(run, effect, tookMs));
   const settlement = settlementOf(run, effect, { decision, result: bounded, tookMs });
   const note = (client: Queryable) => noteDestination(client, effect, bounded);
@@ -50,7 +53,8 @@ export async function settleHeld(
   fault: Fault,
 ): Promise<{ readonly end: EffectEnd; readonly news: readonly EffectNews[] }> {
   const decision = { state: "held", fault } as const;
-  await settleEffect(client, settlementOf(run, effect, { decision, result: undefined, tookMs: 0 }));
+  const settlement = settlementOf(run, effect, { decision, result: undefined, tookMs: 0 });
+  await settleEffect(client, settlement, await run.kinds.openKeyring());
   const end = await settleJob(client, run, effect.id, decision);
   return { end: { ...end, effect: effect.id }, news: [{ is: "held", effect, fault }] };
 }
@@ -67,7 +71,8 @@ export async function settleUnmade(
   const result = { is: "again", fault } as const;
   const settlement = settlementOf(run, effect, { decision, result, tookMs });
   await run.returns.until(async () => {
-    await transaction(run.pool, (client) => settleWithoutJob(client, settlement));
+    const keyring = await run.kinds.openKeyring();
+    await transaction(run.pool, (client) => settleWithoutJob(client, settlement, keyring));
   });
   return { outcome: stoppedAs(run), effect: effect.id };
 }
@@ -121,9 +126,10 @@ function bareOf(ending: Ending): Ending {
 async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
   const { effect, decision, settlement, note } = ending;
   const news: EffectNews[] = [];
+  const keyring = await run.kinds.openKeyring();
   const end = await transaction(run.pool, async (client) => {
     news.length = 0;
-    const isOurs = await settleEffect(client, settlement);
+    const isOurs = await settleEffect(client, settlement, keyring);
     news.push(...(await note(client)));
     if (isOurs && decision.state === "held") news.push({ is: "held", effect, fault: decision.fault });
     if (isOurs && decision.state === "done" && decision.remark !== undefined)
@@ -143,14 +149,19 @@ const isRecipientRefused = ({ answer }: Fault) => answer?.refused === "recipient
 
 /** The job is somebody else's by now; what we know of the call is true all the same. */
 async function settleAlone(run: EffectRun, { effect, decision, settlement }: Ending): Promise<EffectEnd> {
-  const isOurs = await transaction(run.pool, (client) => settleWithoutJob(client, settlement));
+  const keyring = await run.kinds.openKeyring();
+  const isOurs = await transaction(run.pool, (client) => settleWithoutJob(client, settlement, keyring));
   if (isOurs && decision.state === "held") run.onNews({ is: "held", effect, fault: decision.fault });
   return { outcome: stoppedAs(run), effect: effect.id };
 }
 
 /** Whoever has the job goes on with the effect as it is now; where that has ended it by holding the effect, a new one does. */
-async function settleWithoutJob(client: Queryable, settlement: Settlement): Promise<boolean> {
-  const isOurs = await settleEffect(client, settlement);
+async function settleWithoutJob(
+  client: Queryable,
+  settlement: Settlement,
+  keyring: Keyring,
+): Promise<boolean> {
+  const isOurs = await settleEffect(client, settlement, keyring);
   if (isOurs) await launchReleased(client, settlement.effect);
   return isOurs;
 }

@@ -7,6 +7,7 @@ import { BUSY, nextTurn } from "../storage/destinations.ts";
 import { beginEffect, type Begun } from "../storage/effects-begin.ts";
 import { expireEffect } from "../storage/effects-settle.ts";
 import type { Effect } from "../storage/effects.ts";
+import type { Keyring } from "../storage/keyring.ts";
 import { transaction, type Queryable } from "../storage/postgres.ts";
 import { settleDone } from "../storage/settle.ts";
 import { settleFailed } from "../storage/settle-failed.ts";
@@ -19,6 +20,7 @@ import {
   type EffectRun,
 } from "./effect-run.ts";
 import { Stopped } from "./running.ts";
+import { isUnreadable, settleErased, settleUnread } from "./unread-effect.ts";
 import { settleCall, settleHeld, settleUnmade } from "./settle-call.ts";
 
 /** Waits up to this long are sat out; for longer ones the job makes room for others. */
@@ -28,7 +30,13 @@ const SIT_OUT_MS = 5000;
 export async function tryEffect(run: EffectRun): Promise<EffectEnd> {
   const { job } = run.running;
   const { effect } = JSON.parse(job.payload ?? "{}") as { readonly effect: string };
-  const begun = await beginInTurn(run, effect);
+  let begun: Beginning;
+  try {
+    begun = await beginInTurn(run, effect);
+  } catch (error) {
+    if (isUnreadable(error)) return settleUnread(run, effect, error);
+    throw error;
+  }
   switch (begun.is) {
     case "go":
       return callOnce(run, begun.effect, begun.turnAt);
@@ -56,19 +64,20 @@ const NOT_MADE: Fault = { class: "Stopped", message: "the call was not made: the
 
 /** What is to be done; or that the job is settled for now: it makes room for others, or a person must decide. */
 type Beginning =
-  | Exclude<Begun, { readonly is: "uncertain" }>
+  | Exclude<Begun, { readonly is: "uncertain" | "erased" }>
   | { readonly is: "settled"; readonly end: EffectEnd; readonly news: readonly EffectNews[] };
 
 /** Asks until it may begin, and sits out short waits. */
 async function beginInTurn(run: EffectRun, effect: string): Promise<Beginning> {
   const { stop } = run.running;
+  const keyring = await run.kinds.openKeyring();
   const until = steadyMs() + SIT_OUT_MS;
   for (;;) {
     crashPoint("effect.before_begin");
     let isDoubted = false;
     const onDoubt = () => (isDoubted = true);
     const begun = await transaction(run.pool, (client) =>
-      beginOrSettle(run, client, { effect, until, onDoubt }),
+      beginOrSettle(run, client, { effect, until, keyring, onDoubt }),
     );
     if (isDoubted) run.onNews({ is: "called", kind: run.performer.kind, outcome: "uncertain" });
     if (begun.is !== "wait" || stop.reason()) return begun;
@@ -76,15 +85,18 @@ async function beginInTurn(run: EffectRun, effect: string): Promise<Beginning> {
   }
 }
 
+interface Turn {
+  readonly effect: string;
+  readonly until: number;
+  readonly keyring: Keyring;
+  readonly onDoubt: () => void;
+}
+
 /** In one transaction: who reopens a destination finds every job that waits for it. */
 async function beginOrSettle(
   run: EffectRun,
   client: Queryable,
-  {
-    effect,
-    until,
-    onDoubt,
-  }: { readonly effect: string; readonly until: number; readonly onDoubt: () => void },
+  { effect, until, keyring, onDoubt }: Turn,
 ): Promise<Beginning> {
   const { running, performer, worker } = run;
   const begun = await beginEffect(client, {
@@ -92,11 +104,13 @@ async function beginOrSettle(
     lease: running.job,
     onDoubt,
     worker,
+    keyring,
     // what a process did before it died burns no try; whether it is done again is the policy's to say
     mayRepeat: (found) => afterDoubt(NOT_MADE, situationOf(run, found, 0)).state !== "held",
     mayStill: (found) => mayBeRepeated(situationOf(run, found, 0)),
     limitsFor: (destination) => performer.limitsFor(destination),
   });
+  if (begun.is === "erased") return { is: "settled", end: await settleErased(run, client, effect), news: [] };
   if (begun.is === "uncertain") {
     const fault = { class: "CallerGone", message: begun.why };
     return { is: "settled", ...(await settleHeld(run, client, begun.effect, fault)) };

@@ -33,7 +33,7 @@ test("says that an erasure would be refused and how it would not, and can be ask
   expect(named.output).not.toContain(new URL(store.url).password);
   const refused = await bodies([...erase, "--reason", "asked for", "--yes"]);
   expect(refused).toMatchObject({ code: 1, stdout: "" });
-  expect(refused.stderr).toContain("still need these bodies");
+  expect(refused.stderr).toContain("still need what would be erased");
   const all = [...erase, "--include-unfinished"];
   expect((await bodies([...all, "--dry-run"])).stdout).not.toContain("refused:");
   expect(await bodies([...all, "--reason", "asked for", "--yes"])).toMatchObject({
@@ -56,15 +56,15 @@ test("counts what a sealing and a re-wrap would do, and says that they ask no se
   await storeDirectly(url, ["evt_1", "evt_2"]);
   const env = { UKEMI_BODY_KEYS: master("a", 7), UKEMI_URL: "http://127.0.0.1:9" };
   const dry = await bodies(["seal", "--dry-run"], env);
-  expect(dry).toMatchObject({ code: 0, stdout: expect.stringContaining("2 bodies would be sealed.") });
+  expect(dry).toMatchObject({ code: 0, stdout: expect.stringContaining("2 bodies, 0 effects") });
   expect(dry.stderr).toContain("UKEMI_URL is not used");
   expect((await pool.query("select from ukemi.event_bodies where key_id is not null")).rowCount).toBe(0);
   expect(await bodies(["seal", "--reason", "x", "--yes"], env)).toMatchObject({
     code: 0,
-    stdout: "Sealed 2 bodies.\n",
+    stdout: "Sealed 2 bodies, 0 effects and 0 addresses that get no mail.\n",
   });
   const sealed = await bodies(["seal", "--dry-run"], env);
-  expect(sealed.stdout).toContain("Every body is sealed already.");
+  expect(sealed.stdout).toContain("Everything is sealed already.");
 
   const both = { UKEMI_BODY_KEYS: `${master("b", 8)},${master("a", 7)}` };
   const rewrap = await bodies(["rewrap", "--dry-run"], both);

@@ -1,4 +1,5 @@
 // What is said of a destination while calls to it begin: two connections, one held up in the middle of its transaction.
+import { NO_KEYS } from "../../src/storage/keyring.ts";
 import { expect, onTestFinished, test } from "vitest";
 import { pauseDestination, resumeDestination } from "../../src/storage/destination-change.ts";
 import { BUSY, noteHealth, pause } from "../../src/storage/destinations.ts";
@@ -77,6 +78,8 @@ async function begin(
     effect,
     lease: await leaseOf(client, effect),
     worker: WORKER,
+    keyring: NO_KEYS,
+    onDoubt: () => {},
     mayRepeat: () => true,
     mayStill: () => true,
     limitsFor: () => limits,

@@ -97,3 +97,37 @@ test.each(PASSES)("completes what a pruner left that died at $point, pass $pass"
     point !== "retention.kept_copied",
   );
 });
+
+test("completes what a pruner left that died in the midst of effects, each audited once", async () => {
+  const { url, pool } = await createDatabase();
+  await pool.query(
+    `insert into ukemi.effects (id, kind, dedupe_key, state, target, intent, destination, on_uncertain, max_attempts,
+       planned_at, ended_at)
+     select gen_random_uuid(), 'http', n::text, case when n > 250 then 'held' else 'done' end, 't', '{"body":"x"}', 'd',
+       'hold', 3, ukemi.now(), case when n <= 250 then ukemi.now() end
+     from generate_series(1, 260) as n`,
+  );
+  await pool.query(
+    `insert into ukemi.effect_attempts (effect, number, started_at, ended_at, result)
+     select id, 1, ukemi.now(), ukemi.now(), 'done' from ukemi.effects`,
+  );
+  await letPass(pool, 200);
+  const left = async () =>
+    (await pool.query("select from ukemi.effects where intent <> '{}' and state = 'done'")).rowCount;
+  // bodies outside the months, operations, the first hundred effects
+  await dieAt(url, "retention.batch_removed:3");
+  await untilEnded(pool);
+  expect(await left()).toBe(150);
+  await pool.query("update ukemi.clock set shift = shift + interval '1 minute'");
+  expect(await retentionOn(pool).prune(MANDATE)).toMatchObject({ effects: 150, effect_attempts: 150 });
+  expect(await left()).toBe(0);
+  expect(await countRows(pool, "effects")).toBe(260);
+  expect(await countRows(pool, "effect_attempts"), "those of the held").toBe(10);
+  const audits = (await readAudit(pool))
+    .filter(({ target }) => target === "rows")
+    .map(({ details }) => details as Record<string, number>);
+  expect(audits.map(({ effects, effect_attempts }) => [effects, effect_attempts])).toEqual([
+    [100, 100],
+    [150, 150],
+  ]);
+});

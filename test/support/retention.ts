@@ -4,7 +4,7 @@ import type { Retention } from "../../src/operate/retention.ts";
 import type { Pool } from "../../src/storage/postgres.ts";
 import type { RetentionLimits } from "../../src/storage/retention.ts";
 
-export const LIMITS: RetentionLimits = { bodyDays: 90, attemptDays: 30, jobDays: 30 };
+export const LIMITS: RetentionLimits = { bodyDays: 90, attemptDays: 30, jobDays: 30, effectDays: 90 };
 
 export function retentionOn(pool: Pool, limits: Partial<RetentionLimits> = {}): Retention {
   return createOperate({ open: () => Promise.resolve(pool), limits: { ...LIMITS, ...limits } }).retention;

@@ -73,13 +73,13 @@ test("removes every trace of the subject's words, and keeps what was done", asyn
     "rejections",
   ]);
   const { bodies, dead } = ukemi.operate;
-  const counts = { events: 4, bodies: 4, unfinished: 0, running: 0, dead: 1, rejections: 1 };
+  const counts = { events: 4, bodies: 4, effects: 0, unfinished: 0, running: 0, dead: 1, rejections: 1 };
   expect(await bodies.previewErase({ ref: CUSTOMER })).toEqual(counts);
   expect(await bodies.previewErase({ ref: `customer:${CUSTOMER}` })).toEqual(counts);
   expect(await bodies.previewErase({ ref: `invoice:${CUSTOMER}` })).toMatchObject({ events: 0, bodies: 0 });
   await expect(bodies.erase({ ref: CUSTOMER }, MANDATE)).rejects.toMatchObject({
     code: "body_needed",
-    message: "0 unfinished jobs and 1 dead letters still need these bodies.",
+    message: "0 unfinished jobs or effects and 1 dead letters still need what would be erased.",
   });
   expect(await bodyCount(pool)).toBe(5);
   const before = await readOutcomes(pool);
@@ -91,6 +91,7 @@ test("removes every trace of the subject's words, and keeps what was done", asyn
   ).toEqual({
     events: 4,
     bodies: 4,
+    effects: 0,
     jobs_cancelled: 0,
     rejections: 1,
     left_running: 0,
@@ -150,6 +151,7 @@ test("removes every trace of the subject's words, and keeps what was done", asyn
   expect(await bodies.previewErase({ ref: CUSTOMER })).toEqual({
     events: 0,
     bodies: 0,
+    effects: 0,
     unfinished: 0,
     running: 0,
     dead: 0,

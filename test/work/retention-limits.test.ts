@@ -59,7 +59,7 @@ test.each(["the one that keeps", "the one that does not"])(
     expect(await rowsAudit(pool)).toMatchObject([
       {
         details: {
-          reason: "bodyDays 0, attemptDays 30, jobDays 30",
+          reason: "bodyDays 0, attemptDays 30, jobDays 30, effectDays 90",
           body_days: 0,
           attempt_days: 30,
           job_days: 30,
@@ -156,12 +156,14 @@ test("ukemi prune says where another process keeps longer, and takes a flag at i
     runCli(["prune", "--reason", "a small disk", ...flags], { DATABASE_URL: url, UKEMI_BODY_DAYS: "60" });
   const kept = await prune("--yes");
   expect(kept.output).toContain(
-    "Kept: bodies for ever, as another process has it; attempts 30 days; finished jobs 30 days.",
+    "Kept: bodies for ever, as another process has it; attempts 30 days; finished jobs 30 days; what effects held 90 days.",
   );
   expect(kept.stdout).toContain("Pruned 0 bodies (0 months), 1 jobs, 1 attempts.");
   expect(await bodiesOf(pool)).toEqual(["evt_1"]);
   const dry = await prune("--dry-run", "--body-days", "90");
-  expect(dry.stdout).toContain("Kept: bodies 90 days, attempts 30 days, finished jobs 30 days.");
+  expect(dry.stdout).toContain(
+    "Kept: bodies 90 days, attempts 30 days, finished jobs 30 days, what effects held 90 days.",
+  );
   expect(await bodiesOf(pool)).toEqual(["evt_1"]);
   expect((await prune("--yes", "--body-days", "90")).stdout).toContain("Pruned 1 bodies (");
   expect(await bodiesOf(pool)).toEqual([]);

@@ -470,8 +470,13 @@ test("seals what was stored before, while it is read, and no byte of it changes"
     ukemi.operate.bodies.seal(MANDATE),
     ukemi.operate.events.route({ since: new Date(0) }, MANDATE),
   ]);
-  expect(sealed).toEqual({ sealed: 12, stopped: false });
-  expect(await ukemi.operate.bodies.seal(MANDATE)).toEqual({ sealed: 0, stopped: false });
+  expect(sealed).toEqual({ sealed: 12, effects: 0, addresses: 0, stopped: false });
+  expect(await ukemi.operate.bodies.seal(MANDATE)).toEqual({
+    sealed: 0,
+    effects: 0,
+    addresses: 0,
+    stopped: false,
+  });
   expect(await tablesWith(pool, BODY_CANARY)).toEqual([]);
   expect(await tablesWith(pool, HEADER_CANARY)).toEqual([]);
   await untilDrained(pool);
@@ -504,5 +509,5 @@ test("what a sealing would do is counted however long it takes: a read's limit o
   await new Promise((resolve) => setTimeout(resolve, 300));
   await holder.query("rollback");
   holder.release();
-  expect(await counting).toEqual({ plain: 0 });
+  expect(await counting).toEqual({ plain: 0, effects: 0, addresses: 0 });
 });

@@ -18,7 +18,9 @@ import { withApi, withTarget } from "../target.ts";
 
 export function bodiesCommand(): Command {
   return new Command("bodies")
-    .description("Erase the bodies of one subject, and care for the keys that bodies are sealed with.")
+    .description(
+      "Erase the bodies of one subject, and care for the keys that bodies and effects are sealed with.",
+    )
     .addCommand(eraseCommand())
     .addCommand(
       listCommand({
@@ -60,7 +62,7 @@ function eraseCommand(): Command {
       const preview = await api.eraseBodies({ ...request, dry_run: true });
       const words = previewed(preview, includeUnfinished ?? false);
       // who says yes beforehand means it also where all were erased before: what errors have taken since goes too
-      const any = preview.events + preview.rejections > 0 || flags.yes === true;
+      const any = preview.events + preview.rejections + preview.effects > 0 || flags.yes === true;
       const question = `Erase the bodies of ${preview.events} event${preview.events === 1 ? "" : "s"} for good?`;
       await changeWithConsent(flags, { place, preview, words, any, question }, async () => {
         const result = await api.eraseBodies({ ...request, reason });
@@ -72,13 +74,16 @@ function eraseCommand(): Command {
 }
 
 function previewed(preview: Erasure, includeUnfinished: boolean): string {
-  const { events, bodies, unfinished = 0, running = 0, dead = 0, rejections } = preview;
-  if (events + rejections === 0)
+  const { events, bodies, effects, unfinished = 0, running = 0, dead = 0, rejections } = preview;
+  if (events + rejections + effects === 0)
     return "No event carries this, or all were erased before. What errors have taken from them since would go.";
   return [
     `${events} event${events === 1 ? "" : "s"}, ${bodies} of them with a body, would be erased.`,
+    ...(effects > 0 ? [`What ${effects} effects of theirs sent, and to whom, would go too.`] : []),
     ...(rejections > 0 ? [`${rejections} refused requests that contain the id would go too.`] : []),
-    ...(unfinished > 0 ? [`${unfinished} jobs of theirs have not ended (${running} at work).`] : []),
+    ...(unfinished > 0
+      ? [`${unfinished} jobs or effects of theirs have not ended (${running} at work).`]
+      : []),
     ...(dead > 0 ? [`${dead} dead letters of theirs could not be replayed any more.`] : []),
     ...(unfinished + dead > 0 && !includeUnfinished
       ? ["It would be refused: let them end, or add --include-unfinished."]
@@ -87,9 +92,9 @@ function previewed(preview: Erasure, includeUnfinished: boolean): string {
 }
 
 function erased(result: Erasure): string {
-  const { bodies, events, jobs_cancelled = 0, left_running = 0, left_unfinished = 0 } = result;
+  const { bodies, events, effects, jobs_cancelled = 0, left_running = 0, left_unfinished = 0 } = result;
   return [
-    `Erased ${bodies} bodies of ${events} events${jobs_cancelled > 0 ? `, cancelled ${jobs_cancelled} jobs` : ""}.`,
+    `Erased ${bodies} bodies of ${events} events${effects > 0 ? `, what ${effects} effects sent` : ""}${jobs_cancelled > 0 ? `, cancelled ${jobs_cancelled} jobs` : ""}.`,
     ...(left_running > 0
       ? [`${left_running} were left: a handler is at work on them. Erase again in a moment.`]
       : []),
@@ -134,7 +139,7 @@ function rewrapCommand(): Command {
 
 function sealCommand(): Command {
   const command = new Command("seal").description(
-    "Seal bodies that were stored before bodyKeys was set. What is done stays done.",
+    "Seal bodies, and what effects hold, that were stored before bodyKeys was set. What is done stays done.",
   );
   withChangeFlags(command);
   return withStoreFlags(command).action(async () => {
@@ -142,16 +147,21 @@ function sealCommand(): Command {
     const mandate = { actor: actor(), reason: reasonOf(flags) };
     await withHands(command, async ({ bodies }, place) => {
       const preview = await bodies.previewSeal();
-      const { plain } = preview;
-      const words = plain === 0 ? "Every body is sealed already." : `${plain} bodies would be sealed.`;
-      const previewed = { place, preview, words, any: plain > 0, question: "Seal them?" };
+      const { plain, effects, addresses } = preview;
+      const any = plain + effects + addresses > 0;
+      const words = any ? `${counted(plain, preview)} would be sealed.` : "Everything is sealed already.";
+      const previewed = { place, preview, words, any, question: "Seal them?" };
       await changeWithConsent(flags, previewed, async () => {
         const bar = createProgressBar("sealing");
         const stop = stopOnInterrupt();
         try {
           const result = await bodies.seal(mandate, { onProgress: bar.show, signal: stop.signal });
           const rest = result.stopped ? " Stopped before the end: the same command does the rest." : "";
-          return { result, words: `Sealed ${result.sealed} bodies.${rest}`, failed: result.stopped };
+          return {
+            result,
+            words: `Sealed ${counted(result.sealed, result)}.${rest}`,
+            failed: result.stopped,
+          };
         } finally {
           bar.end();
           stop.release();
@@ -160,3 +170,8 @@ function sealCommand(): Command {
     });
   });
 }
+
+const counted = (
+  bodies: number,
+  { effects, addresses }: { readonly effects: number; readonly addresses: number },
+) => `${bodies} bodies, ${effects} effects and ${addresses} addresses that get no mail`;

@@ -14,6 +14,7 @@ export function effectsCommand(): Command {
       listCommand({
         name: "list",
         call: "listEffects",
+        readsFile: true,
         description: "List effects, newest first. With --to, say of each mail what became of it.",
         row: (effect, effects) => ({
           id: effect.id,
@@ -38,6 +39,7 @@ export function effectsCommand(): Command {
     .addCommand(
       showCommand({
         call: "getEffect",
+        readsFile: true,
         description: "Show one effect with every call, its receipt, and what was done to it.",
         argument: "The effect's id: ukemi effects lists them.",
         describe: describeEffect,

@@ -21,7 +21,7 @@ import { withStore, withStoreFlags } from "../store.ts";
 
 export function pruneCommand(): Command {
   const command = new Command("prune").description(
-    "Let go of old bodies, attempts and finished jobs; what is unfinished or dead stays.",
+    "Let go of old bodies, attempts, finished jobs and what ended effects held; what is unfinished or dead stays.",
   );
   withChangeFlags(command);
   return withStoreFlags(command, LIMIT_NAMES).action(async () => {
@@ -61,14 +61,28 @@ export function pruneCommand(): Command {
   });
 }
 
-const countOf = ({ months, stray_bodies, jobs, attempts, workers, operations }: AgreedPreview) =>
-  months.length + stray_bodies.count + jobs.count + attempts.count + workers.count + operations.count;
+const countOf = (preview: AgreedPreview) => {
+  const { months, stray_bodies, jobs, attempts, workers, operations } = preview;
+  const { effects, effect_attempts, destination_hours } = preview;
+  const rows = [
+    stray_bodies,
+    jobs,
+    attempts,
+    workers,
+    operations,
+    effects,
+    effect_attempts,
+    destination_hours,
+  ];
+  return rows.reduce((sum, { count }) => sum + count, months.length);
+};
 
 const about = ({ count, exact }: { readonly count: number; readonly exact: boolean }) =>
   exact ? String(count) : `about ${count}`;
 
 function previewed(preview: AgreedPreview): string {
   const { months, jobs, attempts, workers, operations, stray_bodies: stray } = preview;
+  const { effects, effect_attempts: calls, destination_hours: hours } = preview;
   const limits = kept(preview);
   if (countOf(preview) === 0) return `${limits}\nNothing is old enough to go.`;
   const rows = months.map((month) => ({
@@ -81,25 +95,29 @@ function previewed(preview: AgreedPreview): string {
     limits,
     ...(rows.length === 0 ? [] : [table(rows, { width: process.stdout.columns })]),
     `Would go: ${about(jobs)} finished jobs, ${about(attempts)} attempts, ${about(workers)} ended workers, ${about(operations)} ended operations, ${about(stray)} stray bodies.`,
+    `Of effects, which stay: what ${about(effects)} held, ${about(calls)} calls, ${about(hours)} hourly counts of calls.`,
   ].join("\n");
 }
 
-function kept({ body_days, attempt_days, job_days, longer_elsewhere: longer }: AgreedPreview): string {
+function kept(preview: AgreedPreview): string {
+  const { body_days, attempt_days, job_days, effect_days, longer_elsewhere: longer } = preview;
   const limit = (name: string, count: number) =>
     days(count) + (longer.includes(name) ? ", as another process has it" : "");
   const parts = [
     `bodies ${limit("body_days", body_days)}`,
     `attempts ${limit("attempt_days", attempt_days)}`,
     `finished jobs ${limit("job_days", job_days)}`,
+    `what effects held ${limit("effect_days", effect_days)}`,
   ];
   return `Kept: ${parts.join(longer.length > 0 ? "; " : ", ")}.`;
 }
 
 const days = (count: number) => (count === 0 ? "for ever" : `${count} days`);
 
-function pruned({ bodies, jobs, attempts, months, held_up, stopped }: PruneResult): string {
+function pruned({ bodies, jobs, attempts, effects, months, held_up, stopped }: PruneResult): string {
   return [
     `Pruned ${bodies} bodies (${months.length} months), ${jobs} jobs, ${attempts} attempts.`,
+    ...(effects > 0 ? [`Removed what ${effects} effects held; they stay, with their keys.`] : []),
     ...(held_up.length > 0
       ? [`Held up by a long transaction, and tried again later: ${held_up.join(", ")}.`]
       : []),

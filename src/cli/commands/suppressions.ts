@@ -1,5 +1,6 @@
 // `ukemi suppressions`: addresses that get no mail.
 import { Command } from "commander";
+import type { Client } from "../../client/client.ts";
 import { changeWithConsent, reasonOf, withChangeFlags, type ChangeFlags } from "../consent.ts";
 import { listCommand, shown, type Listing } from "../list.ts";
 import { showAgo } from "../moment.ts";
@@ -8,6 +9,7 @@ import { withApi, withTarget } from "../target.ts";
 const LISTING: Listing<"listSuppressions"> = {
   name: "list",
   call: "listSuppressions",
+  readsFile: true,
   description: "List the addresses that get no mail.",
   row: (item, items) => ({
     address: item.address,
@@ -40,7 +42,7 @@ function changeCommand(act: "add" | "remove", description: string): Command {
     const flags = command.opts<ChangeFlags & { readonly tenant?: string }>();
     const reason = reasonOf(flags);
     const meant = { address, tenant: flags.tenant };
-    await withApi(command, async (api, place) => {
+    const work = async (api: Client, place: string) => {
       const { items } = await api.listSuppressions({ address });
       const preview = { items: items.filter(({ tenant }) => tenant === (flags.tenant ?? null)) };
       const would = act === "add" ? "would get no mail any more" : "would get mail again";
@@ -52,6 +54,8 @@ function changeCommand(act: "add" | "remove", description: string): Command {
         const now = result.suppressed ? "gets no mail" : "gets mail again";
         return { result, words: `${result.address} ${now}${result.changed ? "" : ", as before"}.` };
       });
-    });
+    };
+    // the master keys of sealed addresses may stand in the file
+    await withApi(command, work, { readsFile: true });
   });
 }

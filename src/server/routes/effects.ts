@@ -67,7 +67,7 @@ export const effectRoutes: readonly Route[] = [
       ),
       ...REASON,
     }),
-    refuses: ["effect_settled", "effect_in_progress"],
+    refuses: ["effect_settled", "effect_in_progress", "effect_content_removed"],
     answer: thing("EffectResolution", {
       id: Type.String(),
       state: OneOf(EFFECT_STATES),

@@ -12,6 +12,7 @@ const RetentionPreview = thing("RetentionPreview", {
   body_days: Type.Integer({ description: "0: for ever." }),
   attempt_days: Type.Integer(),
   job_days: Type.Integer(),
+  effect_days: Type.Integer(),
   longer_elsewhere: Many(
     text("A limit that another process has longer than this server, such as body_days."),
   ),
@@ -28,6 +29,9 @@ const RetentionPreview = thing("RetentionPreview", {
   attempts: Count,
   workers: Count,
   operations: Count,
+  effects: Count,
+  effect_attempts: Count,
+  destination_hours: Count,
 });
 
 export const retentionRoutes: readonly Route[] = [
