@@ -95,6 +95,14 @@ export const ONCE: Drain = {
       notes: "one commit for a batch of 50, 8 workers: one that fails takes 49 others with it",
     },
     {
+      name: "pg-boss transactional, one each",
+      file: "./drain/pg-boss.ts",
+      peer: true,
+      env: { BENCH_BATCH: "1x8", BENCH_TRANSACTIONAL: "on" },
+      count: 10_000,
+      notes: "one commit for each job, 8 workers: the promise that ours has by default",
+    },
+    {
       name: "pg-boss, UPDATE outside",
       file: "./drain/pg-boss.ts",
       peer: true,
