@@ -123,7 +123,6 @@ async function beginOrSettle(
 
 async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise<EffectEnd> {
   const { running, performer } = run;
-  const signal = running.stop.signal();
   crashPoint("effect.begun");
   let isUnmade = false;
   const mayBegin = () => {
@@ -133,6 +132,7 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
     isUnmade = running.stop.reason() !== undefined;
     return !isUnmade;
   };
+  const call = callSignal(run);
   const turn = async () => {
     await untilTurn(run, effect, turnAt);
     if (!mayBegin()) throw new Error(NOT_MADE.message);
@@ -141,7 +141,8 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   if (running.stop.reason()) return settleUnmade(run, effect, NOT_MADE, 0);
   const startedAt = steadyMs();
   const timeoutMs = Math.max(1000, Math.min(performer.timeoutMs, performer.limitMs - effect.spentMs));
-  const limits = { timeoutMs, signal, mayBegin, ...(performer.takesTurn && { turn }) };
+  const begins = () => mayBegin() && call.begin();
+  const limits = { timeoutMs, signal: call.signal, mayBegin: begins, ...(performer.takesTurn && { turn }) };
   const result = await performer.perform(effect, limits).catch(asUncertain);
   crashPoint("effect.called");
   // it came to nothing because we had to stop: that is no fault of the effect, and burns no try
@@ -149,6 +150,27 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
     return settleUnmade(run, effect, NOT_MADE, steadyMs() - startedAt);
   run.onNews({ is: "called", kind: effect.kind, outcome: result.is });
   return settleCall(run, effect, result, steadyMs() - startedAt);
+}
+
+/**
+ * What gives a call up early. A mail is a conversation, and can be broken off; a request that is out cannot be taken back: to
+ * give it up because our job or session is lost would only turn an answer that comes into a doubt that stays. Its own time
+ * limit holds, and so does a stop of the worker.
+ */
+function callSignal({ running: { stop }, performer }: EffectRun) {
+  const giving = new AbortController();
+  let isOut = false;
+  const hear = (reason: Error) => {
+    if (!isOut || !(reason instanceof Stopped) || reason.reason === "stopping") giving.abort(reason);
+  };
+  const before = stop.reason();
+  if (before) giving.abort(before);
+  stop.listen(hear);
+  return {
+    signal: giving.signal,
+    /** Its first byte goes out now. */
+    begin: () => (isOut = !performer.takesTurn) || true,
+  };
 }
 
 /** A turn that was missed by more than this is not used: the calls before and after it would be too close to it. */

@@ -1,0 +1,55 @@
+// The worker's session is lost while calls are under way: what the peer answers is known all the same.
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { expect, onTestFinished, test } from "vitest";
+import type { Pool } from "../../src/storage/postgres.ts";
+import { createDatabase } from "../support/database.ts";
+import { startPeer } from "../support/http-peer.ts";
+import { until } from "../support/until.ts";
+import { makeUkemi, untilDrained } from "../support/work.ts";
+
+async function statesOf(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ state: string }>("select state from ukemi.effects order by dedupe_key");
+  return rows.map(({ state }) => state);
+}
+
+/** A worker with three calls under way that the peer knows no key of, and whose answers it keeps back. */
+async function withCallsUnderWay() {
+  const waiting: ServerResponse[] = [];
+  const peer = await startPeer((response) => void waiting.push(response));
+  onTestFinished(() => peer.stop());
+  const { url, pool } = await createDatabase();
+  const { ukemi, lines } = makeUkemi(url, { http: { allow: [peer.url] }, drainTimeoutMs: 500 });
+  await ukemi.work();
+  for (const dedupe of ["1", "2", "3"]) await ukemi.effects.http(null, { url: peer.url, dedupe });
+  await until(() => waiting.length === 3, "the calls to be under way");
+  return { pool, ukemi, peer, waiting, lines };
+}
+
+const RESTARTED = `select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and pid <> pg_backend_pid()`;
+
+test("calls that are out when every connection is cut are done when the peer answers, and made once", async () => {
+  const { pool, peer, waiting, lines } = await withCallsUnderWay();
+  await pool.query(RESTARTED);
+  const isBack = () => lines().filter(({ msg }) => msg === "worker started").length === 2;
+  await until(isBack, "the worker to be back");
+  // whoever has the jobs now finds calls that nobody makes, as far as he can see, and must not make them again
+  await until(async () => (await statesOf(pool)).every((state) => state === "held"), "the doubts");
+  for (const response of waiting) response.end();
+  await until(
+    async () => (await statesOf(pool)).every((state) => state === "done"),
+    "the answers to be known",
+  );
+  await untilDrained(pool);
+  expect(peer.seen).toHaveLength(3);
+});
+
+test("calls that are out when the worker stops are given up when its time is over, and doubted", async () => {
+  const { pool, ukemi, peer, waiting } = await withCallsUnderWay();
+  const closed = waiting.map((response) => once(response.req.socket, "close"));
+  await ukemi.stop();
+  await Promise.all(closed);
+  expect(new Set(await statesOf(pool))).toEqual(new Set(["held"]));
+  expect(peer.seen).toHaveLength(3);
+});
