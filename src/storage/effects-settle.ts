@@ -35,8 +35,10 @@ with doubt as (
 ),
 settled as (
   update ukemi.effects e
-  set state = $3, receipt = $5, reason = $7,
-    ended_at = case when $3 in ('done', 'failed') then ukemi.now() end,
+  -- its job has ended, and is no dead letter that could be replayed: it stays with the person who was called
+  set state = case when e.state = 'held' and $3 = 'failed' then 'held' else $3 end,
+    receipt = $5, reason = $7,
+    ended_at = case when $3 = 'done' or $3 = 'failed' and e.state <> 'held' then ukemi.now() end,
     uncertainties = e.uncertainties + case
       when $4 = 'uncertain' and e.state = 'sending' then 1
       -- it was doubted while it was still under way, and how it ended is known after all

@@ -45,6 +45,24 @@ test("calls that are out when every connection is cut are done when the peer ans
   expect(peer.seen).toHaveLength(3);
 });
 
+test("one that the peer refuses meanwhile stays with the person who was called, who knows why now", async () => {
+  const { pool, ukemi, waiting } = await withCallsUnderWay();
+  await pool.query(RESTARTED);
+  await until(async () => (await statesOf(pool)).every((state) => state === "held"), "the doubts");
+  for (const response of waiting) response.writeHead(422).end();
+  const reasons = async () => {
+    const { rows } = await pool.query<{ id: string; reason: string }>("select id, reason from ukemi.effects");
+    return rows;
+  };
+  await until(async () => (await reasons()).every(({ reason }) => reason.includes("422")), "the reasons");
+  expect(new Set(await statesOf(pool))).toEqual(new Set(["held"]));
+  const [first] = await reasons();
+  await ukemi.operate.effects.resolve(first!.id, "again", { actor: "test", reason: "they mended it" });
+  await until(() => waiting.length === 4, "the call to be made again");
+  waiting.at(-1)!.end();
+  await until(async () => (await statesOf(pool)).includes("done"), "the answer to be known");
+});
+
 test("calls that are out when the worker stops are given up when its time is over, and doubted", async () => {
   const { pool, ukemi, peer, waiting } = await withCallsUnderWay();
   const closed = waiting.map((response) => once(response.req.socket, "close"));
