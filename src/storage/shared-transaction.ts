@@ -1,25 +1,15 @@
-// A transaction that several handlers share: one after another, each between a savepoint and its release, and one commit.
+// A transaction that several handlers share, one after another, with one commit. Where none of them waits for a statement, it is
+// one trip.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { begin, bound, isOfRows, isPlain, type Bounds } from "./begin.ts";
-import { createBlame } from "./blame.ts";
-import { asQuery, commit } from "./commit.ts";
+import { begin, bound, type Bounds } from "./begin.ts";
+import { commit } from "./commit.ts";
 import { classifyFault, isAnswered } from "./faults.ts";
-import { createStatements, requireSameText, type HandlerTransaction } from "./handler-statements.ts";
+import { requireSameText } from "./handler-statements.ts";
 import { commitInOneTrip, learnsNames, type Sendable } from "./one-trip.ts";
-import { answeredIn, cut, sendTogether, type Pool } from "./postgres.ts";
-import { LeaseLost, whyNotSettled, type Statement } from "./settle.ts";
-
-/** What one handler does in it. */
-export interface Part {
-  readonly tx: HandlerTransaction;
-  /** Keeps what was written, once the statement that completes the job, where there is one, has been answered. */
-  keep(completion?: Statement): Promise<void>;
-  /** Undoes what was written. Rejects where the connection is lost. */
-  undo(): Promise<void>;
-  /** Whose fault a failure is: the handler's own, the database's, or that of others who hold what it needs. */
-  fault(): "own" | "infrastructure" | "contention";
-}
+import { answeredIn, cut, type Pool } from "./postgres.ts";
+import { LeaseLost, type Statement } from "./settle.ts";
+import { beginPart, createSavepoint, type Opened, type OwnedPart, type Part } from "./shared-part.ts";
 
 export interface SharedTransaction {
   /** Begins the part of the next handler: the one before it must have been kept or undone. */
@@ -34,8 +24,6 @@ export interface SharedTransaction {
   /** True where that is because a statement that nobody waited for met a lock, or a conflict with another transaction. */
   isHeldUp(): boolean;
 }
-
-const SAVEPOINT = "ukemi_part";
 
 /** No statement waits for a lock for longer than `lockMs`. Nothing is opened before somebody waits for an answer, or the commit. */
 export function createShared(pool: Pool, bounds: Bounds, lockMs: number): SharedTransaction {
@@ -57,6 +45,10 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
 
   async function connect(): Promise<pg.PoolClient> {
     const client = await pool.connect();
+    if (released) {
+      client.release();
+      throw givenUp();
+    }
     connected = client;
     client.on("error", lose);
     return client;
@@ -90,7 +82,7 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
   }
 
   async function finish(end: () => Promise<unknown>): Promise<void> {
-    if (released) throw new UkemiError("transaction_over", "The transaction was given up.");
+    if (released) throw givenUp();
     let broken = false;
     try {
       await end();
@@ -142,129 +134,10 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
   };
 }
 
-/** A transaction that was begun. */
-interface Opened {
-  readonly client: pg.PoolClient;
-  readonly savepoint: ReturnType<typeof createSavepoint>;
-}
+const givenUp = () => new UkemiError("transaction_over", "The transaction was given up.");
 
 const lockTimeoutOf = (lockMs: number): Sendable => ({
   name: "ukemi lock timeout",
   text: "select set_config('lock_timeout', $1, true)",
   values: [String(lockMs)],
 });
-
-/** The savepoint of whoever's turn it is. What can go out in one message does: each is answered by a write. */
-function createSavepoint(client: pg.ClientBase) {
-  let state: "none" | "fresh" | "kept" = "none";
-  const set = `savepoint ${SAVEPOINT}`;
-  const release = `release savepoint ${SAVEPOINT}`;
-  return {
-    /** For the next handler. */
-    async set(): Promise<void> {
-      const before = state;
-      state = "fresh";
-      if (before !== "fresh") await client.query(before === "kept" ? `${release}; ${set}` : set);
-    },
-    /** Keeps what was written since; released with the next one, or by the commit. */
-    keep: () => void (state = "kept"),
-    /** The same, at once: fails where a statement has failed. */
-    async release(): Promise<void> {
-      state = "none";
-      await client.query(release);
-    },
-    /** Undoes what was written since. */
-    async undo(): Promise<void> {
-      state = "fresh";
-      await client.query(`rollback to savepoint ${SAVEPOINT}`);
-    },
-  };
-}
-
-/** A part, for the transaction that it belongs to. */
-interface OwnedPart extends Part {
-  /** The connection has failed while it was this one's turn. */
-  noteLoss(error: unknown): void;
-}
-
-interface PartOptions {
-  /** Begins the transaction, where that has not been done. */
-  readonly opened: () => Promise<Opened>;
-  readonly bounds: Bounds;
-  /** A statement has failed that nobody waited for. */
-  readonly onBroken: (isContention: boolean) => void;
-  /** True while nothing was sent, and what nobody waits for is held back. */
-  readonly isHeld: () => boolean;
-  readonly hold: (statements: readonly Sendable[]) => void;
-}
-
-function beginPart({ opened, bounds, onBroken, isHeld, hold }: PartOptions): OwnedPart {
-  const blame = createBlame();
-  let isSound = true; // unless a statement of a handler before this one has failed, and nobody waited for it
-  let entering: Promise<Opened> | undefined;
-  const statements = createStatements({
-    blame,
-    async clientFor(text) {
-      requirePlain(text);
-      const { client } = await (entering ??= enter());
-      return client;
-    },
-    onSendFailed: () => onBroken(blame.isContention()),
-    mayHold: (text) => entering === undefined && isHeld() && isOfRows(text),
-  });
-
-  async function enter(): Promise<Opened> {
-    const transaction = await opened();
-    // not waited for: it goes out with what the handler sends first, and fails where that does
-    sendTogether(transaction.client);
-    transaction.savepoint.set().catch(() => (isSound = false));
-    return transaction;
-  }
-
-  /** Keeps what nobody waited for: where it fails, the commit does. */
-  function keepHeld(completion: Statement | undefined): void {
-    statements.requireSound();
-    hold(completion ? [...statements.held(), completion] : statements.held());
-  }
-
-  return {
-    tx: statements.tx,
-    async keep(completion) {
-      statements.end("its handler has ended");
-      if (entering === undefined && isHeld()) return keepHeld(completion);
-      const { client, savepoint } = await (entering ??= enter());
-      await statements.handedOver();
-      statements.requireSound();
-      // Where every statement went well, the release does too: the next handler begins without waiting for the answer. Where
-      // one failed that nobody waited for, the commit fails.
-      if (!completion && statements.allWentWell()) return savepoint.keep();
-      sendTogether(client);
-      const settled = completion && client.query(asQuery(completion, bounds.pooled));
-      const answered = Promise.allSettled([settled, savepoint.release()]);
-      const answers = await answeredIn(client, bounds.commitMs, answered);
-      const failed = answers.find((answer) => answer.status === "rejected");
-      if (failed) throw blame.note(whyNotSettled(failed.reason), { isLast: true });
-    },
-    fault() {
-      if (!isSound) return "infrastructure";
-      if (blame.isInfrastructure()) return "infrastructure";
-      return blame.isContention() ? "contention" : "own";
-    },
-    async undo() {
-      statements.end("its handler has ended");
-      if (entering === undefined) return;
-      const { client, savepoint } = await entering;
-      await answeredIn(client, bounds.commitMs, savepoint.undo());
-    },
-    noteLoss: blame.noteLoss,
-  };
-}
-
-/** What one handler sets or locks would hold for those after it, and end with the commit of all. */
-function requirePlain(text: string): void {
-  if (isPlain(text) && !text.includes(SAVEPOINT)) return;
-  throw new UkemiError(
-    "transaction_over",
-    "A handler with sharedCommit can only read and write rows: one statement at a time, no settings, no advisory locks.",
-  );
-}

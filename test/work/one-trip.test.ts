@@ -2,6 +2,8 @@
 import { expect, test } from "vitest";
 import type { Pool } from "../../src/storage/postgres.ts";
 import { createDatabase } from "../support/database.ts";
+import { until } from "../support/until.ts";
+import { held } from "../support/held.ts";
 import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
 
 const TYPE = "payment_intent.succeeded";
@@ -153,6 +155,62 @@ test.each(WAYS)(
     expect(await entries()).toEqual(named(12).toSorted());
   },
 );
+
+test("one that waits behind a statement that fails, and that another did not wait for, is not to blame", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi } = makeUkemi(url, { concurrency: 20 });
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => {
+      if (event.id === "evt_0") return tx.send("select 1 / 0");
+      await tx.query("insert into ledger values ($1)", [event.id]);
+    },
+    { sharedCommit: true, ...RETRY },
+  );
+  await ukemi.work();
+  await storeElsewhere(url, named(12));
+  const jobs = await untilDrained(pool);
+  const others = jobs.filter(({ event_id }) => event_id !== "evt_0");
+  expect(others.filter(({ state, attempt }) => state !== "done" || attempt !== 1)).toEqual([]);
+  expect(await entries()).toEqual(named(12).slice(1).toSorted());
+});
+
+test("a handler that is stopped while it waits for a connection leaves none behind", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { ukemi, lines } = makeUkemi(url, { concurrency: 4, handlerConnectionsMax: 1, timeLimitMs: 300 });
+  const busy = held<void>();
+  ukemi.on(
+    "stripe",
+    "charge.succeeded",
+    async ({ tx }) => {
+      await tx.query("select 1");
+      await busy.promise; // holds the only connection past the time of the others
+    },
+    { timeLimitMs: 20_000 },
+  );
+  ukemi.on(
+    "stripe",
+    TYPE,
+    async ({ tx, event }) => void (await tx.query("insert into ledger values ($1)", [event.id])),
+    { sharedCommit: true, retry: { retries: 10, delaysMs: [200] } },
+  );
+  const finds = (text: string) => async () => (await pool.query(text)).rowCount! > 0;
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_holder"], { type: "charge.succeeded" });
+  const HELD = `select from pg_stat_activity
+    where datname = current_database() and application_name = 'ukemi handler' and state = 'idle in transaction'`;
+  await until(finds(HELD), "the connection to be held");
+  await storeElsewhere(url, named(3));
+  await until(
+    () => lines().some(({ outcome }) => outcome === "retry" || outcome === "returned"),
+    "a try to be stopped",
+  );
+  busy.resolve(undefined);
+  const jobs = await untilDrained(pool);
+  expect(jobs.map(({ state }) => state)).toEqual(["done", "done", "done", "done"]);
+  expect(await entries()).toEqual(named(3));
+});
 
 test("what handlers of one event send makes it a success once", async () => {
   const { url, pool, entries } = await withLedger();
