@@ -4,6 +4,11 @@ import type pg from "pg";
 export interface Bounds {
   /** True behind a transaction pooler: no settings of the session, no named statements. */
   readonly pooled: boolean;
+  /**
+   * True where all of a transaction may go out in one trip. Should the rest of it never come, the server does not count it as
+   * idle: its time as a whole must be bounded, as it can be since version 17.
+   */
+  readonly oneTrip: boolean;
   /** A transaction in which nothing happens for so long is ended by the server: it must be below the lease. */
   readonly idleMs: number;
   readonly statementMs: number;
@@ -24,9 +29,10 @@ const bounded = new WeakMap<pg.ClientBase, string>();
 
 type Setting = [name: string, value: string];
 
-const boundsOf = ({ idleMs, statementMs }: Bounds): Setting[] => [
+const boundsOf = ({ idleMs, statementMs, commitMs, oneTrip }: Bounds): Setting[] => [
   ["idle_in_transaction_session_timeout", String(idleMs)],
   ["statement_timeout", String(statementMs)],
+  ...(oneTrip ? [["transaction_timeout", String(statementMs + commitMs)] satisfies Setting] : []),
 ];
 
 const setAll = (command: string, settings: readonly Setting[]) =>

@@ -54,8 +54,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   const statements = createStatements({
     blame,
     clientFor,
-    // a pooler's connection has no bounds of its own: they are set in the transaction, which must then be begun
-    mayHold: (text) => opening === undefined && !limits.pooled && isOfRows(text),
+    mayHold: (text) => opening === undefined && limits.oneTrip && isOfRows(text),
   });
 
   function opened(): Promise<pg.PoolClient> {
@@ -133,7 +132,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     mark: () => (marked ? limits.mark : null),
     async commit(last) {
       try {
-        const ended = await (opening === undefined && !limits.pooled ? commitAtOnce(last) : commitOpen(last));
+        const ended = await (opening === undefined && limits.oneTrip ? commitAtOnce(last) : commitOpen(last));
         if (!ended)
           throw new UkemiError("transaction_over", "The transaction was given up while it was committed.");
       } catch (error) {

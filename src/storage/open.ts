@@ -23,6 +23,8 @@ export interface Store {
   readonly sessionUrl: string;
   /** True where the URL leads through a transaction pooler. */
   readonly pooled: boolean;
+  /** True where a whole transaction may go out in one trip: no pooler, and a server that ends one which stands still. */
+  readonly oneTrip: boolean;
   /** What seals and opens bodies. */
   readonly keyring: Keyring;
   close(): Promise<void>;
@@ -32,6 +34,9 @@ export type StoreSettings = Pick<
   Settings,
   "database" | "directUrl" | "data" | "migrate" | "allowUnsafeDurability" | "bodyKeys"
 >;
+
+/** The version of PostgreSQL that brought `transaction_timeout`. */
+const TRANSACTION_TIMEOUT_SINCE = 17;
 
 /** How many months of bodies are made ahead. */
 export const MONTHS_AHEAD = 3;
@@ -60,7 +65,9 @@ export async function openStore(settings: StoreSettings, tell: Tell = () => {}):
     const keyring = createKeyring(settings.bodyKeys, tell);
     await keyring.load(duties);
     const sessionUrl = settings.directUrl ?? url;
-    return { pool, duties, rounds, url, sessionUrl, pooled: facts.pooled, keyring, close };
+    const { pooled } = facts;
+    const oneTrip = !pooled && facts.major >= TRANSACTION_TIMEOUT_SINCE;
+    return { pool, duties, rounds, url, sessionUrl, pooled, oneTrip, keyring, close };
   } catch (error) {
     await close();
     throw explain(error);

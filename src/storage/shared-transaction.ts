@@ -109,13 +109,13 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
 
   return {
     next() {
-      const isHeld = () => opening === undefined && !bounds.pooled;
+      const isHeld = () => opening === undefined && bounds.oneTrip;
       part = beginPart({ opened, bounds, onBroken, isHeld, hold: (parts) => void held.push(...parts) });
       return part;
     },
     commit: (last) =>
       finish(async () => {
-        if (opening === undefined && !bounds.pooled) return commitAtOnce(last);
+        if (opening === undefined && bounds.oneTrip) return commitAtOnce(last);
         const { client } = await opened();
         await answeredIn(client, bounds.commitMs, commit(client, last, bounds));
       }),

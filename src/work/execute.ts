@@ -58,6 +58,8 @@ export interface ExecuteOptions {
   readonly idleMs: number;
   /** True where handlers' connections go through a transaction pooler. */
   readonly pooled: boolean;
+  /** True where a handler's whole transaction may go out in one trip. */
+  readonly oneTrip: boolean;
 }
 
 /** How long a commit may take before its connection is cut. */
@@ -211,9 +213,13 @@ async function isConnectionLost(run: RunSql, error: unknown): Promise<boolean> {
   );
 }
 
-function limitsOf({ job, limitMs }: HandlerRun, { idleMs, pooled }: ExecuteOptions): TransactionLimits {
+function limitsOf(
+  { job, limitMs }: HandlerRun,
+  { idleMs, pooled, oneTrip }: ExecuteOptions,
+): TransactionLimits {
   return {
     pooled,
+    oneTrip,
     mark: markFor(job),
     idleMs,
     statementMs: limitMs + 1000,

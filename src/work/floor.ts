@@ -67,12 +67,15 @@ export function createFloor(options: FloorOptions): Floor {
     tell("debug", "a lease could not be given back yet", { error: describeFault(error) }),
   );
   const idleMs = Math.round(leaseMs * IDLE_PART);
-  const { handlerPool, pooled } = options;
+  const { handlerPool, pooled, oneTrip } = options;
   const executing: ExecuteOptions = {
     ...options,
     returns,
     idleMs,
-    sharedCommits: createSharedCommits({ handlerPool, bounds: { pooled, idleMs, commitMs: COMMIT_MS } }),
+    sharedCommits: createSharedCommits({
+      handlerPool,
+      bounds: { pooled, oneTrip, idleMs, commitMs: COMMIT_MS },
+    }),
     completions: createCompletions((completions) => settleManyDone(duties, worker, completions)),
   };
   const handlersOf = (queue: string) =>

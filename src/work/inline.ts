@@ -117,6 +117,7 @@ async function open({ pool, offer, timeLimitMs }: Visit): Promise<OpenableTransa
   const limitMs = Math.max(timeLimitMs, offer.lockTimeoutMs ?? 0) + 1000;
   return createHandlerTransaction(await pool(), {
     pooled: true, // or may be: bounds are set anew for each visit
+    oneTrip: false,
     mark: offer.token,
     idleMs: limitMs,
     statementMs: limitMs,

@@ -122,13 +122,14 @@ export function createWork(options: WorkOptions): Work {
     for (const performer of [email, http, usage]) if (performer) registry.addPerformer(performer);
     registry.close();
     await register();
-    const { url, sessionUrl, pooled, keyring } = await keeper.open();
+    const { url, sessionUrl, pooled, oneTrip, keyring } = await keeper.open();
     const concurrency = concurrencyOf(options);
     worker = createWorker({
       ...settings,
       url,
       directUrl: sessionUrl,
       pooled,
+      oneTrip,
       handlers: registry.handlers,
       kinds: options.kinds,
       keyring,

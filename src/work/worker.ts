@@ -35,6 +35,8 @@ export interface WorkerOptions {
   readonly directUrl: string;
   /** True where the first leads through a transaction pooler. */
   readonly pooled: boolean;
+  /** True where a handler's whole transaction may go out in one trip. */
+  readonly oneTrip: boolean;
   readonly handlers: ReadonlyMap<string, Handler>;
   /** The effects that handlers can intend. */
   readonly kinds: Kinds;

@@ -38,9 +38,18 @@ const SHARED_PASSES = (
   ] as const
 ).map(([point, pass]) => ({ point, pass, commit: "a shared" }));
 
-test.each([...PASSES, ...SHARED_PASSES])(
-  "converges after a crash at $point, pass $pass, with $commit commit",
-  async ({ point, pass, commit }) => {
+/** The same where handlers wait for none of their statements. */
+const IN_ONE_TRIP = [...PASSES, ...SHARED_PASSES]
+  .filter(({ point }) =>
+    ["work.before_settle", "work.before_commit", "work.after_commit", SHARED].includes(point),
+  )
+  .map((pass) => ({ ...pass, sends: true, trip: "in one trip" }));
+
+const WITH_TRIPS = [...PASSES, ...SHARED_PASSES].map((pass) => ({ ...pass, sends: false, trip: "begun" }));
+
+test.each([...WITH_TRIPS, ...IN_ONE_TRIP])(
+  "converges after a crash at $point, pass $pass, with $commit commit, $trip",
+  async ({ point, pass, commit, sends }) => {
     const shared = commit === "a shared";
     const place = await createWorkplace(await createDatabase());
     const { url, pool } = place;
@@ -60,7 +69,7 @@ test.each([...PASSES, ...SHARED_PASSES])(
     const isFirstCommit = pass === 1 && (point === "work.before_commit" || point === SHARED);
     if (isFirstCommit) expect(done).toBe(0);
 
-    const again = await place.start({ shared });
+    const again = await place.start({ shared, sends });
     const jobs = await untilDrained(pool);
     const begun = place.notes().filter(({ what }) => what === "begin").length;
     console.log(`${done} done before, ${begun} runs begun; jobs by recoveries: ${recoveriesOf(jobs)}`);
@@ -73,6 +82,7 @@ test.each([...PASSES, ...SHARED_PASSES])(
         env: { UKEMI_CRASH_AT: at },
         ukemi: { pollMs: 100, ...(shared ? { concurrency: EVENTS } : {}) },
         shared,
+        sends,
         wait: false,
       });
       await worker.ended;

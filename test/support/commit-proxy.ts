@@ -21,6 +21,8 @@ export interface CommitProxy {
 export interface CommitProxyOptions {
   /** Only commits of connections that have sent this text since their last commit. */
   readonly after: string;
+  /** True where the transaction is one trip: it is committed by Sync. @default false */
+  readonly oneTrip?: boolean;
   readonly fault: CommitFault;
   /** Which of those commits, counted from 0. */
   readonly which: (index: number) => boolean;
@@ -48,7 +50,7 @@ export async function startCommitProxy(url: string, options: CommitProxyOptions)
     client.on("data", (chunk: Buffer) => {
       for (const message of read(chunk)) {
         if (message.includes(options.after)) marked = true;
-        if (fault === undefined && marked && isCommit(message)) {
+        if (fault === undefined && marked && (options.oneTrip ? isSync(message) : isCommit(message))) {
           marked = false;
           if (options.which(commits++)) {
             fault = options.fault;
@@ -63,7 +65,7 @@ export async function startCommitProxy(url: string, options: CommitProxyOptions)
     });
     server.on("data", (chunk: Buffer) => {
       if (fault === undefined) client.write(chunk);
-      else if (fault === "unanswered" && chunk.includes("COMMIT\0")) cut();
+      else if (fault === "unanswered" && chunk.includes(options.oneTrip ? READY : "COMMIT\0")) cut();
     });
     client.on("close", () => void (fault === "late" || fault === "stranded" || server.destroy()));
     server.on("close", () => client.destroy());
@@ -105,6 +107,11 @@ function createReader(): (chunk: Buffer) => Buffer[] {
     }
   };
 }
+
+/** What the server says when it has committed, and waits for more. */
+const READY = Buffer.from("Z\0\0\0\u0005I");
+
+const isSync = (message: Buffer) => message[0] === "S".codePointAt(0);
 
 /** A simple query, or one that is parsed: both hold the statement's text, ended by a zero. */
 function isCommit(message: Buffer): boolean {

@@ -10,6 +10,7 @@ const {
   WORKER_SECRET,
   WORKER_OPTIONS = "{}",
   WORKER_SHARED,
+  WORKER_SENDS,
 } = process.env;
 
 const ukemi = createUkemi({
@@ -31,10 +32,11 @@ async function untilGateOpens() {
 const handle = async ({ event, tx }) => {
   const ms = Number(/_ms(\d+)/.exec(event.id)?.[1] ?? 0);
   const number = Number(/^evt_(\d+)/.exec(event.id)?.[1] ?? 0);
+  const write = WORKER_SENDS === "on" ? tx.send : tx.query;
   note("begin", event.id);
   await sleep(ms / 2);
-  await tx.query("update counter set n = n + 1 where id = $1", [number % 16]);
-  await tx.query("insert into written (event, pid) values ($1, $2)", [event.id, process.pid]);
+  await write("update counter set n = n + 1 where id = $1", [number % 16]);
+  await write("insert into written (event, pid) values ($1, $2)", [event.id, process.pid]);
   note("wrote", event.id);
   if (event.id.endsWith("_crash")) process.kill(process.pid, "SIGKILL");
   await sleep(ms / 2);

@@ -54,6 +54,8 @@ export interface WorkerProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** True where handlers share their commits. @default false */
   readonly shared?: boolean;
+  /** True where the handler waits for none of its statements: they and its completion are one trip. */
+  readonly sends?: boolean;
   /** Handlers of events whose id ends with `_held` wait here until the gate is opened. */
   readonly gate?: boolean;
   /** For a process that may die before it says that it has started. @default true */
@@ -87,6 +89,7 @@ export async function createWorkplace({ url, pool }: { url: string; pool: Pool }
           WORKER_SECRET: SECRET,
           WORKER_OPTIONS: JSON.stringify(options.ukemi ?? {}),
           ...(options.shared ? { WORKER_SHARED: "on" } : {}),
+          ...(options.sends ? { WORKER_SENDS: "on" } : {}),
           ...(options.gate ? { WORKER_GATE: gate } : {}),
           ...options.env,
         },

@@ -186,7 +186,14 @@ test.each(Object.keys(SILENT))(
     const { url } = await createDatabase();
     const { url: through, proxy } = await proxyDatabase(url);
     const pool = openPool(through, { max: 1, queryTimeoutMs: 0, pipeline: true });
-    const limits = { pooled: false, mark: "1/x", idleMs: 5000, statementMs: 1000, commitMs: 300 };
+    const limits = {
+      pooled: false,
+      oneTrip: true,
+      mark: "1/x",
+      idleMs: 5000,
+      statementMs: 1000,
+      commitMs: 300,
+    };
     await pool.query("select 1");
     proxy.strand();
     await expect(SILENT[which]!(pool, limits)).rejects.toThrow(/./);
