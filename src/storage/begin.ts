@@ -78,7 +78,8 @@ export function markAndBound(limits: TransactionLimits): string {
 
 const ROWS = /^\s*(?:select|insert|update|delete|with|values|merge)\b/i;
 const SAVEPOINTS = /^\s*(?:savepoint|release|rollback|begin|commit)\b/i;
-const MORE = /set_config|advisory|;\s*\S/i;
+const MORE =
+  /set_config|advisory|;\s*\S|^\s*(?:select|with)\b[^]*\binto\s+(?:(?:local|global)\s+)?temp(?:orary)?\s+\w|\bupdate\s+(?:pg_catalog\.)?pg_settings\b|\bpg_temp\b/i;
 
 /** True for statements that can do no more than read and write rows: no settings, no locks, no savepoints. */
 export function isOfRows(text: string): boolean {

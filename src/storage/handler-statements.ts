@@ -59,12 +59,17 @@ export function createStatements(options: StatementOptions): Statements {
   /** The text of what was asked for; throws where it cannot be sent. */
   function textOf(query: unknown): string {
     if (over !== undefined) throw new UkemiError("transaction_over", `The transaction is over: ${over}.`);
-    const text = typeof query === "string" ? query : (Object(query) as { readonly text?: unknown }).text;
-    if (typeof text === "string" && !("submit" in Object(query))) return text;
-    throw new UkemiError(
-      "transaction_over",
-      "A handler's transaction takes statements, not cursors or streams.",
-    );
+    const given = Object(query) as { readonly text?: unknown; readonly name?: unknown };
+    const text = typeof query === "string" ? query : given.text;
+    if (typeof text !== "string" || "submit" in given) {
+      throw new UkemiError(
+        "transaction_over",
+        "A handler's transaction takes statements, not cursors or streams.",
+      );
+    }
+    requireOwnName(given.name);
+    if (text.includes("\0")) throw new UkemiError("transaction_over", "A statement has no NUL in its text.");
+    return text;
   }
 
   /** `client.query` of `pg`: text and values, or an object with both. */
@@ -99,11 +104,11 @@ export function createStatements(options: StatementOptions): Statements {
   /** Whatever `pg` itself could refuse is refused here, at the line that asks for it: the server would never hear of it. */
   function send(query: string | pg.QueryConfig, values?: unknown[]): void {
     const text = textOf(query);
-    const statement = typeof query === "string" ? { text, values } : query;
+    const statement: pg.QueryConfig = typeof query === "string" ? { text, ...(values && { values }) } : query;
     if (statement.values !== undefined && !Array.isArray(statement.values)) {
       throw new UkemiError("transaction_over", "The values of a statement must be an array.");
     }
-    const ready = { ...statement, values: statement.values?.map(asSent) };
+    const ready = { ...statement, name: statement.name || undefined, values: statement.values?.map(asKept) };
     if (mayHold(text)) held.push(ready);
     else sendNow(ready);
   }
@@ -154,6 +159,24 @@ export function createStatements(options: StatementOptions): Statements {
     },
     held: () => held,
   };
+}
+
+/** A value as it is now, whatever becomes of it before it is sent. */
+function asKept(value: unknown): unknown {
+  const sent = asSent(value);
+  return Buffer.isBuffer(sent) ? Buffer.from(sent) : sent;
+}
+
+/** Our own names must stand for our own statements, or a completion would not be sent, and COMMIT behind it would. */
+const OURS = "ukemi ";
+
+function requireOwnName(name: unknown): void {
+  if (name === undefined || name === null || name === "") return;
+  if (typeof name === "string" && !name.startsWith(OURS) && !name.includes("\0")) return;
+  throw new UkemiError(
+    "transaction_over",
+    `The name of a statement is a text that does not begin with "${OURS}".`,
+  );
 }
 
 /** What each name stands for on a connection: `pg` would refuse another text only after COMMIT was sent behind it. */

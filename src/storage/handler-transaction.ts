@@ -51,6 +51,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   const blame = createBlame();
   let leaves = false; // something behind in the session
   let marked = false;
+  let hasUnwaited = false; // statements, whose own time is part of the commit's
   const statements = createStatements({
     blame,
     clientFor,
@@ -85,6 +86,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     // It may end the transaction and begin another, or we shall not have heard whether there is one: the completion asks for
     // the mark. A statement that is waited for tells that there is.
     const needsMark = leaves || !waitedFor || opensSavepoint(text);
+    hasUnwaited ||= !waitedFor;
     const isLate = needsMark && !marked && opening !== undefined;
     marked ||= needsMark;
     const client = await opened();
@@ -104,7 +106,8 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     const client = await opening?.catch(() => undefined);
     if (!client || released) return false;
     released = true;
-    const ending = answeredIn(client, limits.commitMs, end(client));
+    const withinMs = limits.commitMs + (hasUnwaited ? limits.statementMs : 0);
+    const ending = answeredIn(client, withinMs, end(client));
     const depth = unanswered.get(client) ?? 0;
     const isPassedOn = passesOn && !leaves && pool.waitingCount > 0 && depth < UNANSWERED_MAX;
     unanswered.set(client, depth + 1);
@@ -151,9 +154,12 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   /** Nothing was sent yet: all of it goes out in one trip. */
   async function commitAtOnce(last: readonly Statement[]): Promise<boolean> {
     statements.requireSound();
+    // before anything is waited for: what a handler sends behind its end would go out without a transaction
+    statements.end("it was committed");
+    const all = [...statements.held(), ...last];
+    hasUnwaited = all.length > last.length;
     opening = connect();
     const client = await opening;
-    const all = [...statements.held(), ...last];
     for (const statement of all) requireSameText(client, statement);
     await answeredIn(client, limits.commitMs, bound(client, limits));
     hasBegun = true;

@@ -16,9 +16,11 @@ export interface Sendable {
 
 /** What lies beneath a client of `pg`, whose types do not tell of it. */
 interface Wire {
-  readonly stream: { cork(): void; uncork(): void };
+  readonly stream: { cork(): void; uncork(): void; destroy(error: Error): void };
   /** The named statements that the server has, by their text. */
   readonly parsedStatements: Record<string, string>;
+  /** Those that are on their way to it. */
+  readonly submittedNamedStatements: Record<string, string>;
   parse(statement: { name: string; text: string }): void;
   bind(portal: { statement: string; values: readonly unknown[]; valueMapper: typeof asSent }): void;
   execute(portal: { rows: number }): void;
@@ -27,8 +29,10 @@ interface Wire {
 
 const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection;
 
-const isKnown = ({ parsedStatements }: Wire, { name }: Sendable) =>
-  name !== undefined && parsedStatements[name] !== undefined;
+/** One that is on its way counts: whoever stands behind it comes when it is there. Where it failed, the database is to blame. */
+const isKnown = ({ parsedStatements, submittedNamedStatements }: Wire, { name }: Sendable) =>
+  name !== undefined &&
+  (Object.hasOwn(parsedStatements, name) || Object.hasOwn(submittedNamedStatements, name));
 
 /** True where the connection hears a name for the first time. If that fails, nobody knows which names it has. */
 export function learnsNames(client: pg.ClientBase, statements: readonly Sendable[]): boolean {
@@ -64,8 +68,19 @@ class Trip extends pg.Query {
 
   override submit = (connection: unknown): null => {
     const wire = connection as Wire; // as `pg` gives it to each of its queries
-    const heard = new Set<string>();
     wire.stream.cork();
+    try {
+      this.#write(wire);
+    } catch (error) {
+      wire.stream.destroy(error as Error); // half of it may be written: nothing can follow
+    } finally {
+      wire.stream.uncork();
+    }
+    return null;
+  };
+
+  #write(wire: Wire): void {
+    const heard = new Set<string>();
     for (const statement of this.#statements) {
       const { name = "", text, values = [] } = statement;
       if (!isKnown(wire, statement) && !heard.has(name)) wire.parse({ name, text });
@@ -74,9 +89,7 @@ class Trip extends pg.Query {
       wire.execute({ rows: 0 });
     }
     wire.sync();
-    wire.stream.uncork();
-    return null;
-  };
+  }
 
   // nobody asks for rows
   handleRowDescription(): void {}

@@ -58,8 +58,12 @@ export function createSavepoint(client: pg.ClientBase) {
 
 /** A part, for the transaction that it belongs to. */
 export interface OwnedPart extends Part {
-  /** The connection has failed while it was this one's turn. */
+  /** The connection has failed, or could not be had, while it was this one's turn. */
   noteLoss(error: unknown): void;
+  /** The database has not answered in time, or somebody else has made the transaction fail. */
+  noteSilence(): void;
+  /** Refuses every further statement: the connection is somebody else's now. */
+  end(): void;
 }
 
 interface PartOptions {
@@ -132,6 +136,8 @@ export function beginPart({ opened, bounds, onBroken, isHeld, hold }: PartOption
       await answeredIn(client, bounds.commitMs, savepoint.undo());
     },
     noteLoss: blame.noteLoss,
+    noteSilence: blame.noteSilence,
+    end: () => statements.end("its transaction has ended"),
   };
 }
 

@@ -29,6 +29,7 @@ export interface SharedTransaction {
 export function createShared(pool: Pool, bounds: Bounds, lockMs: number): SharedTransaction {
   let connected: pg.PoolClient | undefined;
   let opening: Promise<Opened> | undefined;
+  let isOpen = false;
   let over = false;
   let heldUp = false;
   let released = false;
@@ -44,7 +45,10 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
   }
 
   async function connect(): Promise<pg.PoolClient> {
-    const client = await pool.connect();
+    const client = await pool.connect().catch((error: unknown) => {
+      part?.noteLoss(error);
+      throw error;
+    });
     if (released) {
       client.release();
       throw givenUp();
@@ -66,16 +70,29 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
     const client = await connect();
     const begun = begin(client, bounds, [["lock_timeout", String(lockMs)]]);
     await answeredIn(client, bounds.commitMs, begun);
+    isOpen = true;
     const note = (error: unknown) => onBroken(classifyFault(error) === "contention");
     for (const statement of held.splice(0)) {
-      requireSameText(client, statement);
+      requireSameTextOfOthers(client, statement);
       client.query(statement as pg.QueryConfig).catch(note);
     }
     return { client, savepoint: createSavepoint(client) };
   }
 
+  /** It is of those before, and fails for them when each is tried alone. */
+  function requireSameTextOfOthers(client: pg.PoolClient, statement: Sendable): void {
+    try {
+      requireSameText(client, statement);
+    } catch (error) {
+      part?.noteSilence();
+      throw error;
+    }
+  }
+
   function release(broken: boolean): void {
     over = true;
+    part?.end();
+    if (released) return;
     released = true;
     connected?.off("error", lose);
     connected?.release(broken);
@@ -100,7 +117,8 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
     for (const statement of all) requireSameText(client, statement);
     await answeredIn(client, bounds.commitMs, bound(client, bounds));
     const learns = learnsNames(client, all);
-    await answeredIn(client, bounds.commitMs, commitInOneTrip(client, all)).catch((error: unknown) => {
+    const withinMs = bounds.commitMs + (held.length > 0 ? bounds.statementMs : 0);
+    await answeredIn(client, withinMs, commitInOneTrip(client, all)).catch((error: unknown) => {
       heldUp ||= isAnswered(error) && classifyFault(error) === "contention";
       if (learns) release(true); // nobody knows which names it has
       throw error;
@@ -126,6 +144,7 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
     },
     abandon() {
       if (released) return;
+      if (opening !== undefined && !isOpen) part?.noteSilence(); // it never had its time
       if (connected) cut(connected);
       release(true);
     },

@@ -19,7 +19,7 @@ import { keepError } from "./kept-error.ts";
 import { judge, terminal, TimeLimit } from "./outcome.ts";
 import type { Returns } from "./returns.ts";
 import { prepareRun, runAgain, runHandler, type HandlerRun } from "./run-handler.ts";
-import type { SharedCommits } from "./shared-commits.ts";
+import { NeverBegun, type SharedCommits } from "./shared-commits.ts";
 import { Stopped, type RunningJob } from "./running.ts";
 import type { EffectNews, EffectRun } from "./effect-run.ts";
 import { tryEffect } from "./try-effect.ts";
@@ -133,6 +133,8 @@ async function tryInShared(run: HandlerRun, options: ExecuteOptions, tried: () =
     }
   } catch (error) {
     if (error instanceof CommitUnknown) return resolveUnknown(run, options);
+    if (error instanceof NeverBegun)
+      return fail(run, options, { thrown: error.cause, lost: true, attempt: tried() });
     return fail(run, options, { thrown: error, lost: false, attempt: tried() });
   }
   return tryInOurs(runAgain(run), options, tried);

@@ -91,7 +91,7 @@ async function write(run: EffectRun, ending: Ending): Promise<EffectEnd> {
     try {
       end = await settleBoth(run, refused ? bareOf(ending) : ending);
     } catch (error) {
-      if (error instanceof LeaseLost) end = await settleAlone(run, bareOf(ending));
+      if (error instanceof LeaseLost) end = await settleAlone(run, { ...bareOf(ending), note: ending.note });
       // what is known of the call must be written down, whatever of it the database does not take
       else if (classifyFault(error) !== "refused" || !refused) {
         refused ||= classifyFault(error) === "refused";
@@ -148,9 +148,17 @@ async function settleBoth(run: EffectRun, ending: Ending): Promise<EffectEnd> {
 const isRecipientRefused = ({ answer }: Fault) => answer?.refused === "recipient";
 
 /** The job is somebody else's by now; what we know of the call is true all the same. */
-async function settleAlone(run: EffectRun, { effect, decision, settlement }: Ending): Promise<EffectEnd> {
+async function settleAlone(run: EffectRun, ending: Ending): Promise<EffectEnd> {
+  const { effect, decision, settlement, note } = ending;
   const keyring = await run.kinds.openKeyring();
-  const isOurs = await transaction(run.pool, (client) => settleWithoutJob(client, settlement, keyring));
+  const news: EffectNews[] = [];
+  const isOurs = await transaction(run.pool, async (client) => {
+    news.length = 0;
+    const settled = await settleWithoutJob(client, settlement, keyring);
+    news.push(...(await note(client))); // what the peer asks for holds, whoever has the job
+    return settled;
+  });
+  for (const one of news) run.onNews(one);
   if (isOurs && decision.state === "held") run.onNews({ is: "held", effect, fault: decision.fault });
   return { outcome: stoppedAs(run), effect: effect.id };
 }

@@ -11,8 +11,16 @@ import { runAgain, runHandler, type HandlerRun } from "./run-handler.ts";
 /** `alone`: nothing was committed, and nothing is known against it. It is to be tried in a transaction of its own. */
 export type SharedOutcome = "done" | "alone";
 
+/** The handler's time was over before the database had given it a transaction: no fault of its own. */
+export class NeverBegun extends Error {
+  override readonly name = "NeverBegun";
+  constructor(cause: unknown) {
+    super("the database gave no transaction in time", { cause });
+  }
+}
+
 export interface SharedCommits {
-  /** Runs the handler among others. Rejects with what it threw, or with CommitUnknown. */
+  /** Runs the handler among others. Rejects with what it threw, with NeverBegun, or with CommitUnknown. */
   run(run: HandlerRun, tried: () => Try): Promise<SharedOutcome>;
 }
 
@@ -126,7 +134,8 @@ async function takePart(
     if (!transaction.isOver()) await part.undo().catch(transaction.abandon);
     const isStopped = run.stop.reason() !== undefined;
     if (!isStopped && (transaction.isHeldUp() || part.fault() === "contention")) return "held up";
-    if (isStopped || part.fault() === "own") member.reject(error);
+    if (isStopped && part.fault() === "infrastructure") member.reject(new NeverBegun(error));
+    else if (isStopped || part.fault() === "own") member.reject(error);
     else member.resolve("alone");
     return undefined;
   }

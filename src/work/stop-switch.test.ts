@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createStopSwitch } from "./stop-switch.ts";
 
-test("the listener hears of the stop before the signal fires, and only the first reason counts", () => {
+test("the listener hears of the stop before the signal fires, and of every later reason; only the first counts", () => {
   const stop = createStopSwitch();
   const heard: string[] = [];
   stop.signal().addEventListener("abort", () => heard.push("signal"));
@@ -9,7 +9,7 @@ test("the listener hears of the stop before the signal fires, and only the first
   expect(stop.reason()).toBeUndefined();
   stop.stop(new Error("first"));
   stop.stop(new Error("second"));
-  expect(heard).toEqual(["first", "signal"]);
+  expect(heard).toEqual(["first", "signal", "second"]);
   expect(stop.reason()?.message).toBe("first");
   expect(stop.signal().reason).toBe(stop.reason());
 });

@@ -3,9 +3,9 @@
 export interface StopSwitch {
   /** Why it was stopped; undefined while it was not. */
   reason(): Error | undefined;
-  /** Stops it; only the first reason counts. */
+  /** Stops it; only the first reason counts, and who listens hears of every one. */
   stop(reason: Error): void;
-  /** Tells of the stop, before anyone hears of it by the signal. Who listens next takes the place. */
+  /** Tells of a stop, before anyone hears of it by the signal. Who listens next takes the place. */
   listen(listener: ((reason: Error) => void) | undefined): void;
   /** For the handler and whatever it calls. */
   signal(): AbortSignal;
@@ -18,10 +18,10 @@ export function createStopSwitch(): StopSwitch {
   return {
     reason: () => reason,
     stop(why) {
-      if (reason !== undefined) return;
-      reason = why;
+      const isFirst = reason === undefined;
+      reason ??= why;
       listener?.(why);
-      controller?.abort(why);
+      if (isFirst) controller?.abort(why);
     },
     listen: (next) => void (listener = next),
     signal() {

@@ -146,7 +146,7 @@ async function callOnce(run: EffectRun, effect: Effect, turnAt: number): Promise
   const result = await performer.perform(effect, limits).catch(asUncertain);
   crashPoint("effect.called");
   // it came to nothing because we had to stop: that is no fault of the effect, and burns no try
-  if (isUnmade || (result.is === "again" && running.stop.reason()))
+  if (isUnmade || (result.is === "again" && call.signal.aborted))
     return settleUnmade(run, effect, NOT_MADE, steadyMs() - startedAt);
   run.onNews({ is: "called", kind: effect.kind, outcome: result.is });
   return settleCall(run, effect, result, steadyMs() - startedAt);

@@ -95,6 +95,7 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Shift after shift: one lasts as long as its session does. */
   async function work(first: Registered, pools: Pools): Promise<void> {
     const ends: Promise<void>[] = [];
+    let former: Shift[] = []; // whose calls to the outside are still under way
     let registered: Registered | undefined = first;
     while (registered) {
       const { id, presence } = registered;
@@ -114,7 +115,8 @@ export function createWorker(options: WorkerOptions): Worker {
       await Promise.race([lost, stopAsked]);
       if (!over.signal.aborted) {
         current.close();
-        await Promise.race([lost, inTime(current.drained(), options.drainTimeoutMs, () => {})]);
+        const drained = Promise.all([current, ...former].map((one) => one.drained()));
+        await Promise.race([lost, inTime(drained, options.drainTimeoutMs, () => [])]);
         over.abort();
         await leave(current, registered, pools.duties);
         break;
@@ -124,6 +126,7 @@ export function createWorker(options: WorkerOptions): Worker {
         running: running.size(),
       });
       current.abort("connection_lost");
+      former = [...former, current].filter((one) => one.running.size() > 0);
       registered = await registerAnew({ ...registration, duties: pools.duties }, id);
       if (!registered)
         await inTime(
@@ -132,7 +135,9 @@ export function createWorker(options: WorkerOptions): Worker {
           () => 0,
         );
     }
-    await inTime(Promise.all(ends), STOP_GRACE_MS, () => []);
+    for (const one of former) one.abort("stopping");
+    const drained = former.map((one) => one.drained());
+    await inTime(Promise.all([...ends, ...drained]), STOP_GRACE_MS, () => []);
   }
 
   /** Stops what still runs, and gives its jobs back. */

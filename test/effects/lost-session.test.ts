@@ -45,6 +45,34 @@ test("calls that are out when every connection is cut are done when the peer ans
   expect(peer.seen).toHaveLength(3);
 });
 
+test("what the peer asks for meanwhile holds, and the call is made again when it may be", async () => {
+  const { pool, waiting } = await withCallsUnderWay();
+  await pool.query(RESTARTED);
+  await until(async () => (await statesOf(pool)).every((state) => state === "held"), "the doubts");
+  waiting[0]!.writeHead(429, { "retry-after": "600" }).end();
+  await until(async () => (await statesOf(pool)).includes("planned"), "the refusal to be known");
+  const { rows } = await pool.query(
+    "select paused_until > now() + interval '9 minutes' as paused from ukemi.destinations",
+  );
+  expect(rows).toEqual([{ paused: true }]);
+  expect(waiting).toHaveLength(3);
+  for (const response of waiting.slice(1)) response.end();
+  await until(
+    async () => (await statesOf(pool)).filter((state) => state === "done").length === 2,
+    "the answers",
+  );
+});
+
+test("a worker that stops afterwards gives up the calls of the session that was lost, too", async () => {
+  const { pool, ukemi, waiting, lines } = await withCallsUnderWay();
+  await pool.query(RESTARTED);
+  const isBack = () => lines().filter(({ msg }) => msg === "worker started").length === 2;
+  await until(isBack, "the worker to be back");
+  const closed = waiting.map((response) => once(response.req.socket, "close"));
+  await Promise.all([ukemi.stop(), ...closed]);
+  expect(new Set(await statesOf(pool))).toEqual(new Set(["held"]));
+});
+
 test("one that the peer refuses meanwhile stays with the person who was called, who knows why now", async () => {
   const { pool, ukemi, waiting } = await withCallsUnderWay();
   await pool.query(RESTARTED);
