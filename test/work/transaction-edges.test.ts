@@ -2,7 +2,7 @@
 // are lost or fall silent. Nobody loses a write, or an attempt, for what others did.
 import { expect, test } from "vitest";
 import { createHandlerTransaction } from "../../src/storage/handler-transaction.ts";
-import { openPool, readServerFacts, type Pool } from "../../src/storage/postgres.ts";
+import { openPool, type Pool } from "../../src/storage/postgres.ts";
 import { createShared } from "../../src/storage/shared-transaction.ts";
 import { createDatabase } from "../support/database.ts";
 import { poolerProgram, startPooler } from "../support/pgbouncer.ts";

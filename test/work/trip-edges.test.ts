@@ -2,7 +2,7 @@
 // statements. Nothing is written without the fence, and nobody pays for others.
 import { expect, test } from "vitest";
 import { createHandlerTransaction } from "../../src/storage/handler-transaction.ts";
-import { openPool, readServerFacts, type Pool } from "../../src/storage/postgres.ts";
+import { openPool, readServerFacts } from "../../src/storage/postgres.ts";
 import { createShared } from "../../src/storage/shared-transaction.ts";
 import { createDatabase } from "../support/database.ts";
 import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
@@ -166,7 +166,7 @@ test.each([false, true])(
         await new Promise((resolve) => setTimeout(resolve, 600));
       }
     };
-    ukemi.on("stripe", TYPE, handler as never, { sharedCommit, retry: { retries: 1, delaysMs: [2000] } });
+    ukemi.on("stripe", TYPE, handler, { sharedCommit, retry: { retries: 1, delaysMs: [2000] } });
     await ukemi.work();
     await storeElsewhere(url, ["evt_1", "evt_2", "evt_3"]);
     const jobs = await untilDrained(other);
