@@ -132,7 +132,7 @@ const OVER: readonly EffectState[] = ["done", "failed", "cancelled", "suppressed
 /** An earlier call of which nobody knows how it ended, and that must not be made again; undefined where there is none. */
 async function findDoubt(
   client: Queryable,
-  { id, state, released }: Row,
+  { id, state, uncertainties, released }: Row,
   found: Effect,
   { mayRepeat, mayStill, onDoubt }: Beginning,
 ): Promise<Begun | undefined> {
@@ -143,7 +143,8 @@ async function findDoubt(
     // decided here, where it is found: from now on `uncertain` means that it may be made again
     return mayRepeat(effect) ? undefined : { is: "uncertain", effect, why: GONE };
   }
-  if (state !== "uncertain" || released || mayStill(found)) return undefined;
+  const isDoubtful = state === "uncertain" || uncertainties > 0;
+  if (!isDoubtful || released || mayStill(found)) return undefined;
   return { is: "uncertain", effect: found, why: FORGOTTEN };
 }
 

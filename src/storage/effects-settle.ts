@@ -50,7 +50,12 @@ settled as (
   from doubt d
   -- whoever found it under way meanwhile has only said that he does not know
   where e.id = $1::uuid and e.attempt = $2::integer
-    and (e.state in ('sending', 'uncertain') or e.state = 'held' and d.doubted)
+    and (
+      e.state in ('sending', 'uncertain')
+      or e.state = 'held' and d.doubted
+      -- older versions planned it again though a call may have been heard
+      or e.state = 'planned' and e.uncertainties > 0 and $3 = 'held'
+    )
   returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.state
 ),
 attempts as (

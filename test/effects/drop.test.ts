@@ -132,6 +132,31 @@ test.each(["sending", "uncertain"])(
   },
 );
 
+test.each([
+  ["planned", "crashed", "held"],
+  ["failed", "exhausted", "held"],
+  ["failed", "terminal", "failed"],
+])(
+  "one that may have been heard, and is %s with its job's death as %s, becomes %s",
+  async (state, death, after) => {
+    const { pool, plan, states, drop, acts } = await start();
+    const { id } = await plan("1");
+    await pool.query(DIES);
+    await pool.query("update ukemi.jobs set death = $1", [death]);
+    await pool.query(
+      "update ukemi.effects set state = $1, attempt = 2, uncertainties = 1, ended_at = case when $1 = 'failed' then ukemi.now() end",
+      [state],
+    );
+    await drop();
+    expect(await states()).toEqual([[after, null]]);
+    expect(await acts()).toEqual([
+      [after === state ? "effect.dropped" : `effect.${after}`, id, state, after],
+    ]);
+    const { rows } = await pool.query("select ended_at is null as open from ukemi.effects");
+    expect(rows).toEqual([{ open: after === "held" }]);
+  },
+);
+
 test("one that is held stays held", async () => {
   const { pool, plan, states, drop, acts } = await start();
   const { id } = await plan("1");
