@@ -209,11 +209,15 @@ async function suppress(client: Queryable, id: string, reason: string): Promise<
      from suppressed`,
     [id, listed(reason), reason],
   );
-  await cancelFollowers(client, id);
+  await cancelFollowers(client, id, "suppressed");
 }
 
 /** What waits for one that never comes is cancelled with it. */
-async function cancelFollowers(client: Queryable, id: string): Promise<void> {
+export async function cancelFollowers(
+  client: Queryable,
+  id: string,
+  became: "suppressed" | "cancelled",
+): Promise<void> {
   await client.query(
     `with recursive waiting as (
        select e.id from ukemi.effects e where e.after = $1::uuid and e.state = 'planned'
@@ -222,7 +226,7 @@ async function cancelFollowers(client: Queryable, id: string): Promise<void> {
      ),
      cancelled as (
        update ukemi.effects e
-       set state = 'cancelled', ended_at = ukemi.now(), reason = 'what it waited for was suppressed'
+       set state = 'cancelled', ended_at = ukemi.now(), reason = 'what it waited for was ' || $2::text
        from waiting w
        where e.id = w.id and e.state = 'planned'
        returning e.id, e.kind, e.tenant
@@ -230,6 +234,6 @@ async function cancelFollowers(client: Queryable, id: string): Promise<void> {
      insert into ukemi.audit_log (actor, role, action, target, tenant, details)
      select 'ukemi', 'system', kind || '.cancelled', id::text, tenant, jsonb_build_object('with', $1::text)
      from cancelled`,
-    [id],
+    [id, became],
   );
 }
