@@ -154,6 +154,8 @@ async function findListed(
   { target, tenant }: Effect,
   keyring: Keyring,
 ): Promise<string | undefined> {
+  // others may have listed it as a digest since this process began: whoever cannot compare must not write
+  await keyring.know(client);
   const { rows } = await client.query<{ reason: string }>(
     "select reason from ukemi.mail_suppressions where address = any($1::text[]) and tenant = coalesce($2::text, '')",
     [formsOf(keyring, target), tenant],
