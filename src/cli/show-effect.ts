@@ -38,6 +38,8 @@ function contentOf({ content, content_removed_at: at }: EffectDetail): string | 
       return null;
     case "sealed":
       return "sealed, and the key is not among bodyKeys (UKEMI_BODY_KEYS) here";
+    case "altered":
+      return "altered: it is not what was stored, and is not carried out";
     case "pruned":
       return `removed by retention${when}: what was sent, and what the calls came to`;
     case "erased":

@@ -449,8 +449,8 @@ export interface Effect {
   readonly template: string | null;
   readonly locale: string | null;
   readonly accepted_as: string | null;
-  /** Whether what it held is there: sealed under a key that the server lacks, or removed by retention (pruned) or by an operator (erased). */
-  readonly content: "kept" | "sealed" | "pruned" | "erased";
+  /** Whether what it held is there: sealed under a key that the server lacks, altered since it was sealed, or removed by retention (pruned) or by an operator (erased). */
+  readonly content: "kept" | "sealed" | "altered" | "pruned" | "erased";
   readonly content_removed_at: string | null;
 }
 export interface EffectAttempt {
@@ -513,8 +513,8 @@ export interface EffectDetail {
   readonly template: string | null;
   readonly locale: string | null;
   readonly accepted_as: string | null;
-  /** Whether what it held is there: sealed under a key that the server lacks, or removed by retention (pruned) or by an operator (erased). */
-  readonly content: "kept" | "sealed" | "pruned" | "erased";
+  /** Whether what it held is there: sealed under a key that the server lacks, altered since it was sealed, or removed by retention (pruned) or by an operator (erased). */
+  readonly content: "kept" | "sealed" | "altered" | "pruned" | "erased";
   readonly content_removed_at: string | null;
   /** What the peer gave for it; null for kind call, whose answer may hold secrets. */
   readonly receipt: unknown;

@@ -24,8 +24,13 @@ test.each([
   ["one after a doubt", { uncertainties: 1 }, { state: "uncertain", next: "retry", delayMs: 2000, fault }],
   ["the last after a doubt", { attempt: 2, uncertainties: 1 }, { state: "held", fault }],
   [
-    "the last after a doubt that the peer resolves",
+    "the last after a doubt, where the peer will forget the key",
     { attempt: 2, uncertainties: 1, keyValidMs: 9e9 },
+    { state: "held", fault },
+  ],
+  [
+    "the last after a doubt, where the peer never forgets it",
+    { attempt: 2, uncertainties: 1, keyValidMs: Infinity },
     { state: "failed", death: "exhausted", fault },
   ],
 ])("again: %s", (_, change, decision) => {
@@ -62,4 +67,6 @@ test.each([
 test("a refusal after a doubt does not make the doubt go away", () => {
   expect(decide({ is: "failed", fault }, given())).toEqual({ state: "failed", death: "terminal", fault });
   expect(decide({ is: "failed", fault }, given({ uncertainties: 1 }))).toEqual({ state: "held", fault });
+  // unless it is the word of a peer that knows the key
+  expect(decide({ is: "failed", fault }, given({ uncertainties: 1, keyValidMs: 9e9 })).state).toBe("failed");
 });

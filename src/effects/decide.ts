@@ -86,9 +86,13 @@ function stateOf({ uncertainties }: Situation): "planned" | "uncertain" {
   return uncertainties > 0 ? "uncertain" : "planned";
 }
 
-/** An earlier call may have been the one that counted: a peer that does not know the key cannot tell. */
+/**
+ * An earlier call may have been the one that counted. A peer that knows the key can tell by refusing it; one that is only out of
+ * order has not told, and by the time of a replay it has forgotten the key, unless it never does.
+ */
 function end(situation: Situation, death: "terminal" | "exhausted", fault: Fault): Decision {
-  if (situation.uncertainties > 0 && !isKnownAgain(situation, 0)) return { state: "held", fault };
+  const waitMs = death === "exhausted" ? Number.MAX_VALUE : 0;
+  if (situation.uncertainties > 0 && !isKnownAgain(situation, waitMs)) return { state: "held", fault };
   return { state: "failed", death, fault };
 }
 

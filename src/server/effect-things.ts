@@ -36,7 +36,7 @@ const effectFacts = {
   accepted_as: OrNull(text("What the mail server said when it took the mail.")),
   content: OneOf(
     CONTENT_STATES,
-    "Whether what it held is there: sealed under a key that the server lacks, or removed by retention (pruned) or by an operator (erased).",
+    "Whether what it held is there: sealed under a key that the server lacks, altered since it was sealed, or removed by retention (pruned) or by an operator (erased).",
   ),
   content_removed_at: OrNull(Time),
 };

@@ -39,6 +39,8 @@ export async function cancelEffect(client: Queryable, id: string, change: Effect
   const { state, job, jobState } = locked;
   if (jobState === "running" || (state === "sending" && isLive(locked))) return { is: "busy", state, job };
   if (state !== "planned") return { is: "settled", state };
+  // an earlier call may have been heard: to say that it never went out would be a lie
+  if (locked.uncertainties > 0) return { is: "settled", state: "uncertain" };
   const followers = await lockFollowers(client, [id]);
   await client.query(CANCEL, [[id, ...followers], change.actor, change.reason, id]);
   await cancelJob(client, job);

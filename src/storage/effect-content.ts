@@ -47,14 +47,30 @@ export function formsOf(keyring: Keyring, target: string): string[] {
 }
 
 /** What stands where this process has no key. */
-export const SEALED = "(sealed)";
+const SEALED = "(sealed)";
 
-/** What the opening gives, or undefined where this process has no key for it. */
-export async function unlessSealed<T>(opening: Promise<T>): Promise<T | undefined> {
+/** What stands where it is not what was stored. */
+const ALTERED = "(altered)";
+
+/** A text that is shown to a person, or why it cannot be: one bad row must not hide the others. */
+export type Shown =
+  | { readonly text: string }
+  | { readonly text: undefined; readonly why: "sealed" | "altered" };
+
+/** What the opening gives, or why it cannot be shown. */
+export async function showText(opening: Promise<string>): Promise<Shown> {
   try {
-    return await opening;
+    return { text: await opening };
   } catch (error) {
-    if (error instanceof UkemiError && error.code === "body_sealed") return undefined;
+    if (!(error instanceof UkemiError)) throw error;
+    if (error.code === "body_sealed") return { text: undefined, why: "sealed" };
+    if (error.code === "body_altered") return { text: undefined, why: "altered" };
     throw error;
   }
+}
+
+/** The words that stand for it. */
+export function wordsOf(shown: Shown): string {
+  if (shown.text !== undefined) return shown.text;
+  return shown.why === "sealed" ? SEALED : ALTERED;
 }

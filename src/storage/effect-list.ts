@@ -1,6 +1,6 @@
 // Reading the ledger: effects by what people ask for, newest first, without looking through all of history.
 import { timeOf, type Page } from "./conditions.ts";
-import { formsOf, intentName, openTarget, receiptName, SEALED, unlessSealed } from "./effect-content.ts";
+import { formsOf, intentName, openTarget, receiptName, showText, wordsOf } from "./effect-content.ts";
 import { findByDedupe } from "./effect-dedupe.ts";
 import { shownState } from "./effect-state.ts";
 import type { EffectKind, EffectState, OnUncertain } from "./effects.ts";
@@ -30,8 +30,8 @@ export interface EffectFilter {
   readonly until?: Date;
 }
 
-export const CONTENT_STATES = ["kept", "sealed", "pruned", "erased"] as const;
-/** Whether what an effect held is there: `sealed` under a key that this process lacks, or removed by retention or an erasure. */
+export const CONTENT_STATES = ["kept", "sealed", "altered", "pruned", "erased"] as const;
+/** Whether what an effect held is there: `sealed` under a key that this process lacks, `altered` since it was sealed, or removed by retention or an erasure. */
 export type ContentState = (typeof CONTENT_STATES)[number];
 
 /** An effect as the API and the command line show it. What is to be done is not shown: it may hold secrets. */
@@ -185,16 +185,16 @@ export async function toListed(
   keyring: Keyring,
   { mail, mail_receipt: receipt, target_sealed: sealed, removed, ...row }: EffectRow,
 ): Promise<ListedEffect> {
-  const open = (name: string, stored: string | null) =>
-    stored === null ? null : unlessSealed(keyring.openText(client, name, stored));
-  const target = await unlessSealed(openTarget(client, keyring, { target: row.target, sealed }));
+  const open = async (name: string, stored: string | null) =>
+    stored === null ? undefined : showText(keyring.openText(client, name, stored));
+  const target = await showText(openTarget(client, keyring, { target: row.target, sealed }));
   const intent = await open(intentName(row.id), mail);
   const taken = await open(receiptName(row.id), receipt);
-  const isSealed = target === undefined || intent === undefined || taken === undefined;
-  const { template = null, locale = null } = parse<{ template?: string; locale?: string }>(intent ?? null);
+  const hidden = [target, intent, taken].flatMap((shown) => (shown && "why" in shown ? shown.why : []));
+  const { template = null, locale = null } = parse<{ template?: string; locale?: string }>(intent?.text);
   return {
     ...row,
-    target: target ?? SEALED,
+    target: wordsOf(target),
     job: row.job === null ? null : Number(row.job),
     amount: row.amount === null ? null : Number(row.amount),
     planned_at: new Date(row.planned_at!),
@@ -204,13 +204,13 @@ export async function toListed(
     next_at: timeOf(row.next_at),
     template,
     locale,
-    accepted_as: parse<{ response?: string }>(taken ?? null).response ?? null,
-    content: removed ?? (isSealed ? "sealed" : "kept"),
+    accepted_as: parse<{ response?: string }>(taken?.text).response ?? null,
+    content: removed ?? (hidden.includes("altered") ? "altered" : (hidden[0] ?? "kept")),
     content_removed_at: timeOf(row.content_removed_at),
   };
 }
 
 /** What was written as JSON; nothing where nothing was. Here, not in SQL: PostgreSQL's JSON refuses some of what is legal. */
-function parse<T extends object>(text: string | null): Partial<T> {
-  return text === null ? {} : ((JSON.parse(text) ?? {}) as T);
+function parse<T extends object>(text: string | undefined): Partial<T> {
+  return text === undefined ? {} : ((JSON.parse(text) ?? {}) as T);
 }

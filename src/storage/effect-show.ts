@@ -1,6 +1,6 @@
 // Reading one effect with every call that was made for it, and what people did to it.
 import { EFFECT_COLUMNS, toListed, type EffectRow, type ListedEffect } from "./effect-list.ts";
-import { answerName, receiptName, unlessSealed } from "./effect-content.ts";
+import { answerName, receiptName, showText } from "./effect-content.ts";
 import { briefEffects, openBriefs, type BriefEffect, type StoredBrief } from "./effect-state.ts";
 import type { ShownAct } from "./job-show.ts";
 import { NO_KEYS, type Keyring } from "./keyring.ts";
@@ -77,8 +77,9 @@ export async function showEffect(
   if (!rows[0]) return undefined;
   const { receipt, attempts, followers, acts, ...row } = rows[0];
   const read = async (name: string, stored: string | null): Promise<unknown> => {
-    const text = stored === null ? null : await unlessSealed(keyring.openText(client, name, stored));
-    return text == null ? null : (JSON.parse(text) as unknown);
+    if (stored === null) return null;
+    const { text } = await showText(keyring.openText(client, name, stored));
+    return text === undefined ? null : (JSON.parse(text) as unknown);
   };
   return {
     ...(await toListed(client, keyring, row)),

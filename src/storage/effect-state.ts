@@ -1,5 +1,5 @@
 // Where an effect is on its way, as people are told: a call that is under way by nobody's account is uncertain.
-import { openTarget, SEALED, unlessSealed } from "./effect-content.ts";
+import { openTarget, showText, wordsOf } from "./effect-content.ts";
 import type { EffectKind, EffectState } from "./effects.ts";
 import type { Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
@@ -37,7 +37,7 @@ export const briefOf = (row: string): string =>
   `json_build_object('id', ${row}.id, 'kind', ${row}.kind, 'state', ${row}.state, 'target', ${row}.target,
     'target_sealed', ${row}.target_sealed)`;
 
-/** Their targets as they were; of those that this process has no key for, that they are sealed. */
+/** Their targets as they were; of those that cannot be read, why. */
 export function openBriefs(
   client: Queryable,
   keyring: Keyring,
@@ -45,8 +45,8 @@ export function openBriefs(
 ): Promise<BriefEffect[]> {
   return Promise.all(
     stored.map(async ({ target_sealed: sealed, ...brief }) => {
-      const target = await unlessSealed(openTarget(client, keyring, { target: brief.target, sealed }));
-      return { ...brief, target: target ?? SEALED };
+      const target = await showText(openTarget(client, keyring, { target: brief.target, sealed }));
+      return { ...brief, target: wordsOf(target) };
     }),
   );
 }

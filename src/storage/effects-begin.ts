@@ -132,7 +132,7 @@ const OVER: readonly EffectState[] = ["done", "failed", "cancelled", "suppressed
 /** An earlier call of which nobody knows how it ended, and that must not be made again; undefined where there is none. */
 async function findDoubt(
   client: Queryable,
-  { id, state, released }: Row,
+  { id, state, uncertainties, released }: Row,
   found: Effect,
   { mayRepeat, mayStill, onDoubt }: Beginning,
 ): Promise<Begun | undefined> {
@@ -143,7 +143,8 @@ async function findDoubt(
     // decided here, where it is found: from now on `uncertain` means that it may be made again
     return mayRepeat(effect) ? undefined : { is: "uncertain", effect, why: GONE };
   }
-  if (state !== "uncertain" || released || mayStill(found)) return undefined;
+  const isDoubtful = state === "uncertain" || uncertainties > 0;
+  if (!isDoubtful || released || mayStill(found)) return undefined;
   return { is: "uncertain", effect: found, why: FORGOTTEN };
 }
 
@@ -153,6 +154,8 @@ async function findListed(
   { target, tenant }: Effect,
   keyring: Keyring,
 ): Promise<string | undefined> {
+  // others may have listed it as a digest since this process began: whoever cannot compare must not write
+  await keyring.know(client);
   const { rows } = await client.query<{ reason: string }>(
     "select reason from ukemi.mail_suppressions where address = any($1::text[]) and tenant = coalesce($2::text, '')",
     [formsOf(keyring, target), tenant],
@@ -208,11 +211,15 @@ async function suppress(client: Queryable, id: string, reason: string): Promise<
      from suppressed`,
     [id, listed(reason), reason],
   );
-  await cancelFollowers(client, id);
+  await cancelFollowers(client, id, "suppressed");
 }
 
 /** What waits for one that never comes is cancelled with it. */
-async function cancelFollowers(client: Queryable, id: string): Promise<void> {
+export async function cancelFollowers(
+  client: Queryable,
+  id: string,
+  became: "suppressed" | "cancelled",
+): Promise<void> {
   await client.query(
     `with recursive waiting as (
        select e.id from ukemi.effects e where e.after = $1::uuid and e.state = 'planned'
@@ -221,7 +228,7 @@ async function cancelFollowers(client: Queryable, id: string): Promise<void> {
      ),
      cancelled as (
        update ukemi.effects e
-       set state = 'cancelled', ended_at = ukemi.now(), reason = 'what it waited for was suppressed'
+       set state = 'cancelled', ended_at = ukemi.now(), reason = 'what it waited for was ' || $2::text
        from waiting w
        where e.id = w.id and e.state = 'planned'
        returning e.id, e.kind, e.tenant
@@ -229,6 +236,6 @@ async function cancelFollowers(client: Queryable, id: string): Promise<void> {
      insert into ukemi.audit_log (actor, role, action, target, tenant, details)
      select 'ukemi', 'system', kind || '.cancelled', id::text, tenant, jsonb_build_object('with', $1::text)
      from cancelled`,
-    [id],
+    [id, became],
   );
 }

@@ -5,6 +5,8 @@ import type { Queryable } from "./postgres.ts";
 /** Jobs that are dropped, by whom, and why. */
 export interface EffectDrop {
   readonly jobs: readonly string[];
+  /** Those of them that died because every try failed: no answer of the peer was its last word. */
+  readonly exhausted: readonly string[];
   readonly actor: string;
   readonly reason: string;
 }
@@ -29,7 +31,8 @@ with was as materialized (
   select e.id, e.state,
     case
       -- nobody will try it again, and nobody knows whether it happened: a person must find out
-      when e.state in ('sending', 'uncertain') then 'held'
+      when e.state in ('sending', 'uncertain') or e.state = 'planned' and e.uncertainties > 0 then 'held'
+      when e.state = 'failed' and e.uncertainties > 0 and e.job = any($4::bigint[]) then 'held'
       when e.state = 'planned' or e.state = 'failed' and e.attempt = 0 then 'cancelled'
       -- the peer has refused it, or waits for a person's word: that stays true
       else e.state
@@ -40,7 +43,7 @@ with was as materialized (
 changed as (
   update ukemi.effects e
   set state = w.next,
-    ended_at = case when w.next = 'cancelled' then ukemi.now() else e.ended_at end,
+    ended_at = case w.next when 'cancelled' then ukemi.now() when 'held' then null else e.ended_at end,
     uncertainties = e.uncertainties + case when w.state = 'sending' then 1 else 0 end,
     reason = case when w.next = w.state then e.reason else 'its job was dropped by an operator: ' || $3::text end
   from was w
@@ -83,7 +86,12 @@ order by c.id`;
 
 /** Gives up the effects of dropped jobs, and what waits for them. They must be locked. Must run in a transaction. */
 export async function dropEffects(client: Queryable, drop: EffectDrop): Promise<void> {
-  const { rows } = await client.query<{ id: string }>(DROP, [drop.jobs, drop.actor, drop.reason]);
+  const { rows } = await client.query<{ id: string }>(DROP, [
+    drop.jobs,
+    drop.actor,
+    drop.reason,
+    drop.exhausted,
+  ]);
   await giveUpFollowers(
     client,
     rows.map(({ id }) => id),

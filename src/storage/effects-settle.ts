@@ -1,5 +1,6 @@
 // Settling a call: what is known of it now, in the ledger; those that waited for it may begin.
 import { answerName, receiptName } from "./effect-content.ts";
+import { cancelFollowers } from "./effects-begin.ts";
 import type { EffectState } from "./effects.ts";
 import type { Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
@@ -50,7 +51,12 @@ settled as (
   from doubt d
   -- whoever found it under way meanwhile has only said that he does not know
   where e.id = $1::uuid and e.attempt = $2::integer
-    and (e.state in ('sending', 'uncertain') or e.state = 'held' and d.doubted)
+    and (
+      e.state in ('sending', 'uncertain')
+      or e.state = 'held' and d.doubted
+      -- older versions planned it again though a call may have been heard
+      or e.state = 'planned' and e.uncertainties > 0 and $3 = 'held'
+    )
   returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.state
 ),
 attempts as (
@@ -131,14 +137,38 @@ export async function launchFollowers(client: Queryable, effect: string): Promis
   await client.query(launch("e.after = $1::uuid and e.state = 'planned' and e.job is null"), [effect]);
 }
 
+/** An operator has given it up meanwhile: it is not begun again. What may have been heard stays with him. */
+const GIVE_UP = `
+with given_up as (
+  update ukemi.effects e
+  set state = case e.state when 'planned' then 'cancelled' else 'held' end,
+    ended_at = case e.state when 'planned' then ukemi.now() end
+  where e.id = $1::uuid and e.state in ('planned', 'uncertain')
+    and exists (select from ukemi.jobs j where j.id = e.job and j.state = 'cancelled')
+  returning e.id, e.kind, e.tenant, e.attempt, e.dedupe_key, e.event, e.job, e.state
+),
+audits as (
+  insert into ukemi.audit_log (actor, role, action, target, tenant, details)
+  select 'ukemi', 'system', kind || '.' || state, id::text, tenant,
+    jsonb_strip_nulls(jsonb_build_object(
+      'dedupe', dedupe_key, 'event', event, 'attempt', attempt, 'job', job, 'because', 'its job was given up'
+    ))
+  from given_up
+)
+select state from given_up`;
+
 /**
  * The call did not happen after all, and the effect was held meanwhile: whoever held it has ended its job. One whose job is a
- * dead letter is left to an operator, who can replay it.
+ * dead letter is left to an operator, who can replay it. Must follow settleEffect, in a statement of its own: that one may have
+ * waited for the operator, and would still see the job as it was before.
  */
 export async function launchReleased(client: Queryable, effect: string): Promise<void> {
+  const { rows } = await client.query<{ state: EffectState }>(GIVE_UP, [effect]);
+  if (rows[0]?.state === "cancelled") await cancelFollowers(client, effect, "cancelled");
+  if (rows.length > 0) return;
   await client.query(
     launch(`e.id = $1::uuid and e.state in ('planned', 'uncertain') and not exists (
-      select from ukemi.jobs j where j.id = e.job and j.state not in ('done', 'cancelled')
+      select from ukemi.jobs j where j.id = e.job and j.state <> 'done'
     )`),
     [effect],
   );

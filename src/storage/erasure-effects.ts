@@ -14,11 +14,15 @@ export interface EffectsInTheWay {
 const NEEDED = `
   (e.state in ('planned', 'sending', 'uncertain', 'held') or e.state = 'failed' and coalesce(j.state = 'dead', false))`;
 
-/** Of the events in parameter 1, with the intents that came again, whichever event decided those. */
+/** Of the events in parameter 1, with the intents that came again, whichever event decided those. An `or` would walk the ledger. */
 const OF_EVENTS = `
-  (
-    e.event = any($1::uuid[])
-    or e.suppressed_by in (select f.id from ukemi.effects f where f.event = any($1::uuid[]))
+  e.id in (
+    select d.id from ukemi.effects d where d.event = any($1::uuid[])
+    union all
+    select r.id
+    from ukemi.effects f
+    join ukemi.effects r on r.suppressed_by = f.id
+    where f.event = any($1::uuid[])
   )`;
 
 /** As workers do: the effect, then its job. */
@@ -133,6 +137,13 @@ tries as (
     error_stack = case when a.error_stack is not null then 'erased' end
   from erased
   where a.job = erased.job
+),
+items as (
+  -- only of those that died again: the others have words of ours
+  update ukemi.operation_items i
+  set message = 'erased'
+  from erased
+  where i.job = erased.job and i.state = 'dead' and i.message <> 'erased'
 )
 select id::text, event::text from erased`;
 

@@ -47,6 +47,11 @@ where o.id in (
   from ukemi.operation_items i
   join ukemi.jobs j on j.id = i.job
   where j.event = any($1::uuid[])
+  union all
+  select i.operation
+  from ukemi.operation_items i
+  join ukemi.effects e on e.job = i.job
+  where e.event = any($1::uuid[])
 )
 order by o.id
 for update`;

@@ -6,6 +6,7 @@ import { dropEffects, lockEffectsOf } from "./effects-drop.ts";
 import { OFFERED } from "./live-workers.ts";
 import type { Queryable } from "./postgres.ts";
 import { notifyWorkers } from "./presence.ts";
+import type { Death } from "./states.ts";
 
 /** Dead letters of one handler and error class that a change would touch. */
 export interface PreviewGroup {
@@ -112,7 +113,7 @@ const SETTINGS =
   "select set_config('lock_timeout', '2s', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)";
 
 const LOCK = `
-select j.id, j.event
+select j.id, j.event, j.death
 from ukemi.jobs j
 where j.id = any($1::bigint[]) and j.state = 'dead' and j.finished_at <= ${timeOfUs("$2")}
   and ($3::text[] is null or j.tenant = any($3::text[]))
@@ -181,9 +182,9 @@ outcomes as (
   where o.event in (select event from changed) and ${NO_OTHER_DEAD}
 ),
 effects as (
-  -- whoever replays it has decided that it may be done; it has all its time again
+  -- it has all its time again; one of which a call may have been heard is not simply planned: its key may be forgotten by now
   update ukemi.effects e
-  set state = 'planned', ended_at = null, spent_ms = 0
+  set state = case when e.uncertainties > 0 then 'uncertain' else 'planned' end, ended_at = null, spent_ms = 0
   from changed c
   where e.job = c.id and e.state = 'failed'
 ),
@@ -249,13 +250,15 @@ export async function replayJobs(client: Queryable, change: DeadChange): Promise
 export async function dropJobs(client: Queryable, change: DeadChange): Promise<Changed> {
   const locked = await lockDead(client, change);
   await changeLocked(client, DROP, locked, change);
-  await dropEffects(client, { ...change, jobs: locked.map(({ id }) => id) });
+  const exhausted = locked.flatMap(({ id, death }) => (death === "exhausted" ? id : []));
+  await dropEffects(client, { ...change, jobs: locked.map(({ id }) => id), exhausted });
   return { count: locked.length, keys: [], skips: await explainMissing(client, change, locked) };
 }
 
 interface LockedRow {
   readonly id: string;
   readonly event: string | null;
+  readonly death: Death;
 }
 
 async function lockDead(client: Queryable, change: DeadChange): Promise<readonly LockedRow[]> {

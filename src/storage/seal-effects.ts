@@ -11,7 +11,7 @@ const BATCH_ADDRESSES = 500;
 /** Of the effect `e` something lies as it was. `{}` holds nothing. */
 const PLAIN = `(
   (e.intent <> '{}' and e.intent not like 'sealed:%')
-  or e.receipt not like 'sealed:%'
+  or (e.receipt <> '{}' and e.receipt not like 'sealed:%')
   or (e.kind in ('email', 'http') and e.target_sealed is null and e.erased_at is null)
   or exists (select from ukemi.effect_attempts a where a.effect = e.id and a.answer not like 'sealed:%')
 )`;

@@ -1,5 +1,5 @@
 // Addresses that mail must not go to any more, each for one tenant, or for mail of nobody in particular.
-import { formsOf, openTarget, SEALED, sealTarget, unlessSealed } from "./effect-content.ts";
+import { formsOf, openTarget, sealTarget, showText, wordsOf } from "./effect-content.ts";
 import { createConditions, pageOf, type Page } from "./conditions.ts";
 import { NO_KEYS, type Keyring } from "./keyring.ts";
 import type { Queryable } from "./postgres.ts";
@@ -57,8 +57,8 @@ export async function listSuppressions(
   );
   const { items, ...rest } = pageOf(rows.map(toStored), limit, cursorOf);
   const opened = items.map(async ({ address_sealed: sealed, ...item }) => {
-    const address = await unlessSealed(openTarget(client, keyring, { target: item.address, sealed }));
-    return { ...item, address: address ?? SEALED };
+    const address = await showText(openTarget(client, keyring, { target: item.address, sealed }));
+    return { ...item, address: wordsOf(address) };
   });
   return { items: await Promise.all(opened), ...rest };
 }

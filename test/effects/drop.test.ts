@@ -1,4 +1,5 @@
 // Dropping the dead letter of an effect: what never went out is cancelled, and what nobody knows is left to a person.
+import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
 import { connect } from "../../src/storage/postgres.ts";
@@ -132,6 +133,31 @@ test.each(["sending", "uncertain"])(
   },
 );
 
+test.each([
+  ["planned", "crashed", "held"],
+  ["failed", "exhausted", "held"],
+  ["failed", "terminal", "failed"],
+])(
+  "one that may have been heard, and is %s with its job's death as %s, becomes %s",
+  async (state, death, after) => {
+    const { pool, plan, states, drop, acts } = await start();
+    const { id } = await plan("1");
+    await pool.query(DIES);
+    await pool.query("update ukemi.jobs set death = $1", [death]);
+    await pool.query(
+      "update ukemi.effects set state = $1, attempt = 2, uncertainties = 1, ended_at = case when $1 = 'failed' then ukemi.now() end",
+      [state],
+    );
+    await drop();
+    expect(await states()).toEqual([[after, null]]);
+    expect(await acts()).toEqual([
+      [after === state ? "effect.dropped" : `effect.${after}`, id, state, after],
+    ]);
+    const { rows } = await pool.query("select ended_at is null as open from ukemi.effects");
+    expect(rows).toEqual([{ open: after === "held" }]);
+  },
+);
+
 test("one that is held stays held", async () => {
   const { pool, plan, states, drop, acts } = await start();
   const { id } = await plan("1");
@@ -192,4 +218,42 @@ test("one that is planned behind it while it is being dropped is cancelled too",
   await until(async () => (await pool.query(isWaiting)).rowCount === 1, "the intent to wait");
   await operator.query("commit");
   expect(await client.getEffect({ id: (await planning).id })).toMatchObject({ state: "cancelled" });
+});
+
+test.each([
+  ["was not carried out", 0, 503, ["cancelled", "cancelled"]],
+  ["was not carried out, behind one that may have been heard", 1, 503, ["held", "planned"]],
+  ["was carried out", 0, 200, ["done", "done"]],
+])("a worker that comes back after the drop and knows that its call %s", async (_, doubts, status, after) => {
+  const waiting: ServerResponse[] = [];
+  const { ukemi, pool, peer, url } = await startLedger((response) => void waiting.push(response));
+  const client = createClient({ url });
+  const first = await ukemi.effects.http(null, { url: peer.url, dedupe: "1", idempotent: true });
+  await ukemi.effects.http(null, { url: peer.url, dedupe: "2", after: first });
+  await pool.query("update ukemi.effects set uncertainties = $1 where after is null", [doubts]);
+  await ukemi.work();
+  await peer.saw(1);
+  await pool.query(`${DIES}, lease_token = null, lease_until = null, worker = null`);
+  await client.dropDead({ all: true, reason: "not wanted any more" });
+  const statesNow = async () => {
+    const { rows } = await pool.query<{ state: string }>(
+      "select state from ukemi.effects order by dedupe_key",
+    );
+    return rows.map(({ state }) => state);
+  };
+  expect(await statesNow()).toEqual(["held", "planned"]);
+  answerWith(waiting[0]!, status);
+  const isWritten = "select from ukemi.effect_attempts where number = 1 and result <> 'uncertain'";
+  await until(async () => (await pool.query(isWritten)).rowCount! > 0, "the answer to be known");
+  if (status === 200) {
+    await until(() => waiting.length === 2, "the one behind it");
+    answerWith(waiting[1]!, 200);
+  }
+  await untilDrained(pool);
+  expect(await statesNow()).toEqual(after);
+  expect(peer.seen).toHaveLength(status === 200 ? 2 : 1);
+  const { rows } = await pool.query(
+    "select from ukemi.effects where (ended_at is null) <> (state in ('held', 'planned'))",
+  );
+  expect(rows).toEqual([]);
 });

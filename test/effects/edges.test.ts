@@ -69,6 +69,53 @@ test("one that may have been heard is not repeated when the peer has forgotten i
   expect(await statesIn(pool)).toEqual(["done"]);
 });
 
+test("one whose answer was lost and whose other tries came to nothing is held, not a dead letter", async () => {
+  const { ukemi, pool, peer } = await startWorld((response, request, call) =>
+    call === 1 ? request.socket.destroy() : response.writeHead(503).end(),
+  );
+  await ukemi.work();
+  await ukemi.effects.http(null, { url: peer.url, dedupe: "k", idempotent: true });
+  const jobs = await untilDrained(pool);
+  expect(peer.seen).toHaveLength(3);
+  expect(await statesIn(pool)).toEqual(["held"]);
+  expect(jobs.map(({ state }) => state)).toEqual(["done"]);
+});
+
+test.each([
+  ["the next day, when the peer has forgotten its key, is held", "2 days", "held", 2],
+  ["at once, while the peer knows its key, is done", "0", "done", 3],
+])("one that may have been heard and was refused, replayed %s", async (_, shift, state, calls) => {
+  const { ukemi, pool, peer } = await startWorld((response, request, call) => {
+    if (call === 1) request.socket.destroy();
+    else response.writeHead(call === 2 ? 422 : 200).end();
+  });
+  await ukemi.work();
+  await ukemi.effects.http(null, { url: peer.url, dedupe: "k", idempotent: true });
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["failed"]);
+  await pool.query("update ukemi.clock set shift = $1::interval", [shift]);
+  await ukemi.operate.dead.replay({ all: true }, { actor: "test", reason: "they mended it" });
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual([state]);
+  expect(peer.seen).toHaveLength(calls);
+});
+
+test("one that may have been heard and was planned again by an older version is neither repeated nor cancelled", async () => {
+  const { ukemi, pool, peer } = await startWorld((response) => response.end());
+  const { id } = await ukemi.effects.http(null, { url: peer.url, dedupe: "k", idempotent: true });
+  await pool.query("update ukemi.effects set attempt = 1, uncertainties = 1");
+  await pool.query(
+    "insert into ukemi.effect_attempts (effect, number, started_at, result) values ($1, 1, ukemi.now() - interval '2 days', 'uncertain')",
+    [id],
+  );
+  const cancelling = ukemi.operate.effects.cancel(id, { actor: "test", reason: "void" });
+  await expect(cancelling).rejects.toThrow("nobody knows whether it happened");
+  await ukemi.work();
+  await untilDrained(pool);
+  expect(await statesIn(pool)).toEqual(["held"]);
+  expect(peer.seen).toEqual([]);
+});
+
 test("with one call at a time every tenant has its turn, and nobody waits for ever", async () => {
   const { ukemi, pool, peer } = await startWorld((response) => response.end(), { concurrency: 1 });
   for (let n = 0; n < 5; n += 1) {

@@ -1,7 +1,10 @@
 // The erasure of one subject reaches what was sent because of its events; that it was sent stays, and is not sent again.
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
+import { countEffects, eraseEffects, lockEffects } from "../../src/storage/erasure-effects.ts";
+import type { Queryable } from "../../src/storage/postgres.ts";
 import { tablesWith } from "../support/canary.ts";
+import { createDatabase } from "../support/database.ts";
 import { MANDATE, readAudit } from "../support/dead.ts";
 import { answerWith, hangUp, startLedger } from "../support/ledger.ts";
 import { RECEIPT, startMailWorld } from "../support/mail-world.ts";
@@ -131,4 +134,60 @@ test("an effect in a worker's hands is left, with its event, and erased when it 
   await untilDrained(pool);
   expect(await bodies.erase(request, MANDATE)).toMatchObject({ events: 1, effects: 1, left_running: 0 });
   expect(await tablesWith(pool, SECRET)).toEqual([]);
+});
+
+test("what an operation wrote down of the peer's words goes too", async () => {
+  const world = await startLedger((response) =>
+    answerWith(response, 422, { type: "about:blank", title: SECRET }),
+  );
+  const { ukemi, peer, pool, store } = world;
+  ukemi.on("stripe", TYPE, async ({ effects }) => {
+    await effects.http({ url: peer.url, dedupe: "k" });
+  });
+  await ukemi.work();
+  await storeElsewhere(store.url, ["evt_1"]);
+  await untilDrained(pool);
+  const { operations, bodies } = ukemi.operate;
+  const made = await operations.create({ kind: "replay", name: "n", all: true }, MANDATE);
+  await until(async () => (await operations.show(made.id)).state === "done", "the operation to end");
+  expect(await tablesWith(pool, SECRET)).toContain("operation_items");
+  await bodies.erase({ event: "evt_1", includeUnfinished: true }, MANDATE);
+  expect(await tablesWith(pool, SECRET)).toEqual([]);
+});
+
+test("an erasure reads what is the subject's, not the ledger", async () => {
+  const { pool } = await createDatabase();
+  await pool.query(
+    `insert into ukemi.effects (id, kind, dedupe_key, state, target, intent, destination, on_uncertain, max_attempts,
+       planned_at, ended_at)
+     select gen_random_uuid(), 'http', n::text, 'done', 't', '{}', 'd', 'hold', 3, ukemi.now(), ukemi.now()
+     from generate_series(1, 20000) as n`,
+  );
+  await pool.query("analyze ukemi.effects");
+  const client = await pool.connect();
+  const plans: string[] = [];
+  const explaining = {
+    async query(text: string, values: unknown[] = []) {
+      const { rows } = await client.query<{ "QUERY PLAN": string }>(
+        `explain (analyze, costs off, timing off, summary off) ${text}`,
+        values,
+      );
+      plans.push(rows.map((row) => row["QUERY PLAN"]).join("\n"));
+      return client.query(text, values);
+    },
+  } as unknown as Queryable;
+  await client.query("begin");
+  await client.query("set local enable_seqscan = off");
+  const events = [randomUUID(), randomUUID()];
+  await lockEffects(explaining, events);
+  await countEffects(explaining, events);
+  await eraseEffects(explaining, events, MANDATE);
+  await client.query("rollback");
+  client.release();
+  expect(plans.length).toBeGreaterThanOrEqual(7);
+  for (const plan of plans) {
+    expect(plan).not.toMatch(/Seq Scan on effects/);
+    const read = [...plan.matchAll(/(?:rows=|Rows Removed by Filter: )([\d.]+)/g)].map(([, n]) => Number(n));
+    expect(Math.max(...read), plan).toBeLessThanOrEqual(200);
+  }
 });

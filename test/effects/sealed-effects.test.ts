@@ -215,6 +215,20 @@ test("an intent that was changed, or changed places, ends dead before its call; 
   }
   expect(inbox.mails).toHaveLength(1);
   expect(await countRows(pool, "effect_attempts")).toBe(1);
+  // one bad row does not hide the others
+  const listed = (await ukemi.operate.effects.list()).items.map(({ dedupe, target, content }) => [
+    dedupe,
+    target,
+    content,
+  ]);
+  expect(listed.toSorted(([one], [other]) => one!.localeCompare(other!))).toEqual([
+    ["fine", ADDRESS, "kept"],
+    ["flipped", ADDRESS, "altered"],
+    ["swapped", ADDRESS, "altered"],
+    ["target", "(altered)", "altered"],
+  ]);
+  const { would_run: run } = await ukemi.operate.dead.previewEffects({ all: true });
+  expect(run.items.map(({ target }) => target).toSorted()).toEqual(["(altered)", ADDRESS, ADDRESS]);
   await pool.query(
     `update ukemi.effects e set intent = b.intent,
        target = (select target from ukemi.effects where dedupe_key = 'fine')
@@ -253,6 +267,31 @@ test("an address that was refused lies sealed on the list, and is not written to
   await untilDrained(pool);
   expect((await ukemi.operate.effects.list({ state: "suppressed" })).items).toHaveLength(2);
   expect(await suppressions.add({ address: ADDRESS }, MANDATE)).toMatchObject({ changed: false });
+});
+
+test("a process from before the keys writes to nobody whom another has listed as a digest", async () => {
+  const world = await startWorld();
+  await plan(world);
+  const rich = world.another([masterKey("a")]);
+  await rich.ukemi.operate.suppressions.add({ address: ADDRESS }, MANDATE);
+  expect(await tablesWith(world.pool, ADDRESS)).toEqual(["effects"]);
+  await world.ukemi.work();
+  const isBack = "select from ukemi.jobs where returns > 0";
+  await until(async () => (await world.pool.query(isBack)).rowCount === 1, "it to be given back");
+  await world.ukemi.stop();
+  await rich.ukemi.work();
+  await world.pool.query("update ukemi.jobs set run_at = ukemi.now() where state = 'scheduled'");
+  await untilDrained(world.pool);
+  expect((await rich.ukemi.operate.effects.list({ state: "suppressed" })).items).toHaveLength(1);
+  expect(world.inbox.mails).toEqual([]);
+});
+
+test("what holds nothing needs no seal, and the sealing has an end", async () => {
+  const world = await startWorld();
+  await world.ukemi.effects.callNow("empty", () => Promise.resolve({}));
+  const { bodies } = world.another([masterKey("a")]).ukemi.operate;
+  await bodies.seal(MANDATE);
+  expect(await bodies.previewSeal()).toEqual({ plain: 0, effects: 0, addresses: 0 });
 });
 
 test("what was written before the keys is sealed by the same command as bodies, and stays what it was", async () => {
