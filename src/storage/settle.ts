@@ -48,7 +48,7 @@ select ukemi.settle_done(
 ) as settled`;
 
 /**
- * The same for most jobs, as one plain statement: the function is four, and twice as dear. It calls no other function unless
+ * The same for most jobs, as one plain statement: the function is four, each made ready for one row. It calls no other unless
  * the fence fails. The sum of two clocks is `ukemi.now()`.
  */
 const DONE_PLAINLY = `

@@ -169,7 +169,10 @@ function callSignal({ running: { stop }, performer }: EffectRun) {
   return {
     signal: giving.signal,
     /** Its first byte goes out now. */
-    begin: () => (isOut = !performer.takesTurn) || true,
+    begin() {
+      isOut = !performer.takesTurn;
+      return true;
+    },
   };
 }
 
