@@ -1,7 +1,22 @@
-// What is on this machine: a system PostgreSQL, and what a test run left running.
+// What is on this machine: a system PostgreSQL, memory to keep files in, and what a test run left running.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+
+const ROOM = 4 * 2 ** 30;
+
+/**
+ * Where servers of tests that do not ask about the disk keep their data: in memory, if there is room. A database for
+ * every test is hundreds of files made and removed, and ext4 without a journal looks at each file that was lately
+ * removed before it makes a new one: half a second for a database instead of thirty milliseconds.
+ */
+export function memoryFolder() {
+  const memory = "/dev/shm";
+  if (!existsSync(memory)) return tmpdir();
+  const { bavail, bsize } = statfsSync(memory);
+  return bavail * bsize >= ROOM ? memory : tmpdir();
+}
 
 /** The newest system PostgreSQL that Ukemi supports, or undefined. */
 export function findPostgres() {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { ensureBuilt } from "./build.mjs";
 import { fetchDebianTools } from "./debian.mjs";
 import { ensureInstalled } from "./install.mjs";
-import { findPostgres, leftBehind } from "./machine.mjs";
+import { findPostgres, leftBehind, memoryFolder } from "./machine.mjs";
 import { generatePrisma } from "./prisma.mjs";
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));
@@ -76,7 +76,7 @@ async function onAnotherPostgres() {
     return;
   }
   const { startEmbedded } = await import("../dist/storage/embedded/embedded.js");
-  const data = mkdtempSync(join(scratch, "system-"));
+  const data = mkdtempSync(join(memoryFolder(), "ukemi-system-"));
   const server = await startEmbedded({ data, binaries: found.binaries });
   step(`store tests on PostgreSQL ${server.version} of this system`, () =>
     vitest(["store"], { DATABASE_URL: server.url }),

@@ -37,8 +37,11 @@ export interface ApiMeter {
 export interface ApiMeterOptions {
   /** @default any token will do */
   readonly token?: string;
-  /** Decides what happens to the nth call, counted from 1; undefined takes it. */
-  readonly fault?: (call: number, ids: readonly string[]) => MeterFault | undefined;
+  /** Decides what happens to the nth call, counted from 1; undefined takes it. A promise makes the call wait. */
+  readonly fault?: (
+    call: number,
+    ids: readonly string[],
+  ) => MeterFault | undefined | Promise<MeterFault | undefined>;
 }
 
 /** Starts it on loopback. */
@@ -63,7 +66,7 @@ export async function startApiMeter({
     if (batch === undefined) return reply(response, 400, { error: "not a batch of records" });
     called += 1;
     const ids = batch.records.map(({ source_event_id: id }) => String(id));
-    const wrong = fault(called, ids);
+    const wrong = await fault(called, ids);
     const note = (status: MeterCall["status"]) =>
       void calls.push({
         authorization,

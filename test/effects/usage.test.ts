@@ -2,7 +2,10 @@
 import { expect, onTestFinished, test } from "vitest";
 import { startApiMeter, type ApiMeterOptions } from "../../src/testing/api-meter.ts";
 import { createDatabase } from "../support/database.ts";
+import { held } from "../support/held.ts";
 import { makeUkemi, untilDrained } from "../support/work.ts";
+
+const BATCH_SIZE = 100;
 
 async function startWorld(options: ApiMeterOptions = {}) {
   const meter = await startApiMeter(options);
@@ -12,7 +15,7 @@ async function startWorld(options: ApiMeterOptions = {}) {
     apiMeterUrl: meter.url,
     apiMeterToken: "token",
     apiMeterTenant: "acme",
-    usageBatchSize: 100,
+    usageBatchSize: BATCH_SIZE,
   });
   return { meter, pool, ukemi, lines };
 }
@@ -24,16 +27,22 @@ const states = async (pool: Awaited<ReturnType<typeof startWorld>>["pool"]) => {
   return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
 };
 
-test("many records share a call, and each is counted once", async () => {
-  const { meter, pool, ukemi } = await startWorld();
+test("records that come while the meter is busy share the next call, and each is counted once", async () => {
+  const answer = held<undefined>();
+  const { meter, pool, ukemi } = await startWorld({
+    fault: (call) => (call === 1 ? answer.promise : undefined),
+  });
   for (let n = 0; n < 150; n += 1) await ukemi.effects.usage(null, { source_event_id: `u${n}`, amount: 2 });
   expect(await ukemi.effects.usage(null, { source_event_id: "u7", amount: 2 })).toMatchObject({
     suppressed: true,
   });
   await ukemi.work();
+  await expect.poll(async () => (await states(pool)).sending, { timeout: 30_000 }).toBe(BATCH_SIZE);
+  answer.resolve(undefined);
   await untilDrained(pool);
   expect(meter.records.size).toBe(150);
-  expect(meter.calls.length).toBeLessThan(50);
+  expect(meter.calls.flatMap(({ ids }) => ids)).toHaveLength(150);
+  expect(Math.max(...meter.calls.map(({ ids }) => ids.length))).toBeGreaterThanOrEqual(BATCH_SIZE / 2);
   expect(await states(pool)).toEqual({ done: 150, suppressed: 1 });
 });
 

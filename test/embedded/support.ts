@@ -2,11 +2,11 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, onTestFinished } from "vitest";
+import { memoryFolder } from "../../scripts/machine.mjs";
 import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
 import type { EmbeddedOptions, EmbeddedPostgres } from "../../src/storage/embedded/embedded.ts";
 
@@ -22,7 +22,7 @@ export const systemBinaries = ["15", "16", "17"]
   .find((folder) => existsSync(join(folder, "initdb")));
 
 // Killing processes loses nothing that a file system in memory holds, and copying clusters is much quicker there.
-const inMemory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+const inMemory = memoryFolder();
 
 /** A fresh folder that anybody may enter; removed after the test, with every server that runs below it. */
 export async function temporaryFolder({ mode = 0o755, parent = inMemory } = {}): Promise<string> {

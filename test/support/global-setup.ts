@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { ensureBuilt } from "../../scripts/build.mjs";
+import { memoryFolder } from "../../scripts/machine.mjs";
 import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
 import { migrateStore } from "../../src/storage/open.ts";
 import { openPool } from "../../src/storage/postgres.ts";
@@ -23,7 +24,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   ensureBuilt();
   const server = process.env.DATABASE_URL
     ? { url: process.env.DATABASE_URL, stop: () => Promise.resolve() }
-    : await startOwn();
+    : await startOwn(project.name === "faults" ? tmpdir() : memoryFolder());
   const template = `ukemi_template_${process.pid}_${project.name}`;
   const admin = openPool(server.url, { max: 1 });
   await admin.query(`drop database if exists ${template}`);
@@ -45,8 +46,8 @@ async function addChecks(url: string): Promise<void> {
   await pool.end();
 }
 
-async function startOwn() {
-  const data = await mkdtemp(join(tmpdir(), "ukemi-tests-"));
+async function startOwn(parent: string) {
+  const data = await mkdtemp(join(parent, "ukemi-tests-"));
   const server = await startEmbedded({ data });
   return {
     url: server.url,

@@ -1,4 +1,5 @@
 // Records of use that are to be sent at the same time share one call to the meter.
+import { setTimeout as sleep } from "node:timers/promises";
 import { steadyMs } from "../../clock.ts";
 import type { AttemptResult, CallLimits, Fault } from "../attempt.ts";
 import type { Meter, MeterAnswer } from "./meter.ts";
@@ -22,7 +23,7 @@ interface Waiting {
   readonly resolve: (result: AttemptResult) => void;
 }
 
-/** How long the first of a batch waits for company. */
+/** How long a batch that is not full waits for more. */
 const COMPANY_MS = 10;
 
 /** One call at a time: what comes meanwhile goes with the next. */
@@ -31,7 +32,10 @@ export function createGather(options: GatherOptions): Gather {
   let isSending = false;
 
   async function sendAll(): Promise<void> {
-    while (waiting.length > 0) await share(waiting.splice(0, options.most), options);
+    while (waiting.length > 0) {
+      if (waiting.length < options.most) await sleep(COMPANY_MS);
+      await share(waiting.splice(0, options.most), options);
+    }
     isSending = false;
   }
 
@@ -50,7 +54,7 @@ export function createGather(options: GatherOptions): Gather {
         });
         if (isSending) return;
         isSending = true;
-        setTimeout(() => void sendAll(), COMPANY_MS);
+        void sendAll();
       }),
   };
 }
