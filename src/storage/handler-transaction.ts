@@ -32,6 +32,8 @@ export interface OpenableTransaction {
   /** Runs the last statements and commits. Rejects with CommitUnknown where nobody can tell whether it was committed. */
   commit(last: readonly Statement[]): Promise<void>;
   rollback(): Promise<void>;
+  /** Of one that was not used: nobody may begin to, now that its handler has ended. */
+  close(): void;
   /** Cuts the connection: a handler that was stopped must not write any more. */
   abandon(): void;
 }
@@ -148,6 +150,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
         await client.query("rollback");
       }).catch(() => {});
     },
+    close: () => statements.end("its handler has ended"),
     abandon: () => void abandon(),
   };
 

@@ -164,6 +164,7 @@ async function complete(
   crashPoint("work.before_settle");
   const wroteNothing = !transaction.used() && trail.audits.length === 0 && trail.links.size === 0;
   if (wroteNothing && job.siblings <= 1) {
+    transaction.close();
     await completions.add({ job, attempt: tried() }).catch((error: unknown) => {
       if (error instanceof LeaseLost) throw error;
       throw new CommitUnknown("the completion could not be written", { cause: error });

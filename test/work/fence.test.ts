@@ -1,6 +1,7 @@
 // Promise 2: what a handler writes through tx and the completion of its job are one commit, fenced by the lease.
 import { expect, test } from "vitest";
 import { createDatabase } from "../support/database.ts";
+import { held } from "../support/held.ts";
 import { makeUkemi, readJobs, storeElsewhere, untilDrained } from "../support/work.ts";
 import { until } from "../support/until.ts";
 import type { Pool } from "../../src/storage/postgres.ts";
@@ -222,6 +223,25 @@ test("stops a handler at its time limit; what it does afterwards is refused", as
   expect(heard).toBe(3);
   expect(String(late[0])).toContain("The transaction is over");
   expect(await entries()).toBe(0);
+});
+
+test("a transaction that was not used cannot be begun by what its handler left running: the connection stays free", async () => {
+  const { url, pool } = await createDatabase();
+  const { ukemi } = makeUkemi(url, { handlerConnectionsMax: 1 });
+  const late: string[] = [];
+  const isDone = held<void>();
+  ukemi.on("stripe", "payment_intent.succeeded", ({ tx }) => {
+    void isDone.promise.then(() => tx.query("select 1")).catch((error: unknown) => late.push(String(error)));
+  });
+  ukemi.on("stripe", "charge.succeeded", ({ tx }) => tx.query("select 1"));
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await untilDrained(pool);
+  isDone.resolve();
+  await until(() => late.length === 1, "the late statement to be refused");
+  expect(late[0]).toContain("The transaction is over: its handler has ended");
+  await storeElsewhere(url, ["evt_2"], { type: "charge.succeeded" });
+  expect((await untilDrained(pool)).map(({ state }) => state)).toEqual(["done", "done"]);
 });
 
 test("counts a transaction left idle beyond the lease against the handler, not the database", async () => {
