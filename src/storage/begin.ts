@@ -19,6 +19,8 @@ export interface Bounds {
 export interface TransactionLimits extends Bounds {
   /** Says to which job the transaction belongs. */
   readonly mark: string;
+  /** True where its handler may share one: what is refused there is refused here, too. */
+  readonly shareable?: boolean;
 }
 
 /** The setting that holds a transaction's mark. */

@@ -120,7 +120,7 @@ export async function claimJobs(
   ]);
   const jobs: Job[] = [];
   for (const row of rows) {
-    const content = await readContent(client, row, keyring);
+    const content = row.key_id === null ? row : await openContent(client, row, keyring);
     jobs.push(toJob(row, request.token, content));
   }
   return jobs;
@@ -128,7 +128,7 @@ export async function claimJobs(
 
 type EventContent = Pick<JobEvent, "body" | "headers" | "unreadable">;
 
-async function readContent(client: Queryable, row: ClaimedRow, keyring: Keyring): Promise<EventContent> {
+async function openContent(client: Queryable, row: ClaimedRow, keyring: Keyring): Promise<EventContent> {
   const { event, body, headers, key_id: keyId } = row;
   if (event === null || body === null || headers === null) return { body: null, headers: null };
   try {
@@ -154,11 +154,11 @@ function toJob(row: ClaimedRow, token: string, content: EventContent): Job {
     waitedMs: row.waited_ms,
     payload: row.payload,
     siblings: row.siblings,
-    event: row.event === null ? undefined : { ...toEvent(row, row.event), ...content },
+    event: row.event === null ? undefined : toEvent(row, row.event, content),
   };
 }
 
-function toEvent(row: ClaimedRow, id: string): Omit<JobEvent, keyof EventContent> {
+function toEvent(row: ClaimedRow, id: string, { body, headers, unreadable }: EventContent): JobEvent {
   return {
     id,
     source: row.source,
@@ -168,6 +168,9 @@ function toEvent(row: ClaimedRow, id: string): Omit<JobEvent, keyof EventContent
     type: row.type,
     receivedAt: new Date(row.received_ms),
     traceparent: row.traceparent,
+    body,
+    headers,
+    ...(unreadable && { unreadable }),
   };
 }
 

@@ -19,6 +19,7 @@ import { createStatements, requireSameText, type HandlerTransaction } from "./ha
 import { commitInOneTrip, learnsNames } from "./one-trip.ts";
 import { answeredIn, cut, sendTogether, type Pool } from "./postgres.ts";
 import { LeaseLost, type Statement } from "./settle.ts";
+import { requireShareable } from "./shared-part.ts";
 
 /** A transaction for the one who opened it. */
 export interface OpenableTransaction {
@@ -84,6 +85,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
   }
 
   async function clientFor(text: string, waitedFor: boolean): Promise<pg.PoolClient> {
+    if (limits.shareable) requireShareable(text);
     leaves ||= !isPlain(text);
     // It may end the transaction and begin another, or we shall not have heard whether there is one: the completion asks for
     // the mark. A statement that is waited for tells that there is.

@@ -123,6 +123,9 @@ const officeOf = ({ links }: Trail) => links.get("office") ?? links.get("tenant"
 const linksOf = ({ links }: Trail) => [...links].map(([kind, ref]) => ({ kind, ref }));
 const auditsOf = ({ audits }: Trail) =>
   audits.map(({ dedupeKey, ...entry }) => ({ ...entry, dedupe_key: dedupeKey }));
+/** An array of numbers, ids and hexadecimal digits as PostgreSQL reads it: `pg` would put each of them in quotes. */
+const bareArray = <T>(list: readonly T[], valueOf: (one: T) => string | number | null): string =>
+  `{${list.map((one) => valueOf(one) ?? "null").join(",")}}`;
 const asJson = (list: readonly object[]) => (list.length > 0 ? JSON.stringify(list) : null);
 
 /** What a failed completion means: LeaseLost where the fence failed. */
@@ -162,14 +165,14 @@ export function completionOfAll(done: readonly SharedCompletion[]): Statement {
     name: "ukemi settle together",
     text: TOGETHER,
     values: [
-      done.map(({ job }) => job.id),
-      done.map(({ job }) => job.token),
+      bareArray(done, ({ job }) => job.id),
+      bareArray(done, ({ job }) => job.token),
       linked ? done.map(({ trail }) => billingOf(trail)) : null,
       linked ? done.map(({ trail }) => officeOf(trail)) : null,
       asJson(done.flatMap((one) => ofJob(one, linksOf(one.trail)))),
       asJson(done.flatMap((one) => ofJob(one, auditsOf(one.trail)))),
-      done.map(({ attempt }) => attempt.durationMs),
-      done.map(({ attempt }) => attempt.traceId),
+      bareArray(done, ({ attempt }) => attempt.durationMs),
+      bareArray(done, ({ attempt }) => attempt.traceId),
       done[0]!.attempt.worker,
     ],
   };
@@ -182,10 +185,10 @@ export async function settleManyDone(
   completions: readonly Completion[],
 ): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ lost: string }>(DONE_MANY, [
-    completions.map(({ job }) => job.id),
-    completions.map(({ job }) => job.token),
-    completions.map(({ attempt }) => attempt.durationMs),
-    completions.map(({ attempt }) => attempt.traceId),
+    bareArray(completions, ({ job }) => job.id),
+    bareArray(completions, ({ job }) => job.token),
+    bareArray(completions, ({ attempt }) => attempt.durationMs),
+    bareArray(completions, ({ attempt }) => attempt.traceId),
     worker,
   ]);
   return new Set(rows.map((row) => row.lost));

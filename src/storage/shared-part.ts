@@ -84,7 +84,7 @@ export function beginPart({ opened, bounds, onBroken, isHeld, hold }: PartOption
   const statements = createStatements({
     blame,
     async clientFor(text) {
-      requirePlain(text);
+      requireShareable(text);
       const { client } = await (entering ??= enter());
       return client;
     },
@@ -142,7 +142,7 @@ export function beginPart({ opened, bounds, onBroken, isHeld, hold }: PartOption
 }
 
 /** What one handler sets or locks would hold for those after it, and end with the commit of all. */
-function requirePlain(text: string): void {
+export function requireShareable(text: string): void {
   if (isPlain(text) && !text.includes(SAVEPOINT)) return;
   throw new UkemiError(
     "transaction_over",

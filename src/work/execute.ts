@@ -217,13 +217,14 @@ async function isConnectionLost(run: RunSql, error: unknown): Promise<boolean> {
 }
 
 function limitsOf(
-  { job, limitMs }: HandlerRun,
+  { job, handler, limitMs }: HandlerRun,
   { idleMs, pooled, oneTrip }: ExecuteOptions,
 ): TransactionLimits {
   return {
     pooled,
     oneTrip,
     mark: markFor(job),
+    shareable: handler.sharedCommit,
     idleMs,
     statementMs: limitMs + 1000,
     commitMs: COMMIT_MS,

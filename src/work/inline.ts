@@ -23,7 +23,7 @@ import { INLINE, type Handler } from "./handler.ts";
 import { keepError } from "./kept-error.ts";
 import { isTerminal, judge, type Terminal } from "./outcome.ts";
 import { prepareRun, runHandler, type HandlerRun } from "./run-handler.ts";
-import { createStopSwitch } from "./stop-switch.ts";
+import { StopSwitch } from "./stop-switch.ts";
 
 export interface InlineOptions {
   /** Opens connections for the transactions, when first needed. */
@@ -202,7 +202,7 @@ async function storeDead(visit: Visit, failed: HandlerRun, thrown: Terminal): Pr
 function runOf({ handlers, kinds, timeLimitMs }: Visit, job: Job): HandlerRun {
   const handler = handlers.get(job.handler)!;
   const limitMs = handler.timeLimitMs ?? timeLimitMs;
-  return prepareRun(job, handler, { kinds, limitMs, stop: createStopSwitch() });
+  return prepareRun(job, handler, { kinds, limitMs, stop: new StopSwitch() });
 }
 
 function triedOf({ startedAt, offer }: Visit, { trace }: HandlerRun): Try {

@@ -83,8 +83,13 @@ function untilStopped(work: () => Promise<unknown>, stop: StopSwitch, onStop: ()
       onStop();
       reject(reason);
     });
-    work()
-      .then(() => resolve(), reject)
-      .finally(() => stop.listen(undefined));
+    const end = (then: () => void) => {
+      stop.listen(undefined);
+      then();
+    };
+    work().then(
+      () => end(resolve),
+      (error: unknown) => end(() => reject(error)),
+    );
   });
 }

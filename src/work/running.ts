@@ -2,7 +2,7 @@
 import { steadyMs } from "../clock.ts";
 import type { Job, Lease } from "../storage/claim.ts";
 import { uuidv7 } from "../storage/ids.ts";
-import { createStopSwitch, type StopSwitch } from "./stop-switch.ts";
+import { StopSwitch } from "./stop-switch.ts";
 
 /** Why a handler is stopped before it ends. None of these is its own fault, and none burns an attempt. */
 export type StopReason = "lease_lost" | "connection_lost" | "stopping";
@@ -37,7 +37,7 @@ export interface Running {
   size(): number;
   /** True while a call to the outside may be under way. */
   isCalling(): boolean;
-  /** Takes note of an extension that was asked for at that time: those not in `kept` are lost. Returns the lost ones. */
+  /** Takes note that those of `leases()` were asked for at that time: which are not in `kept` are lost. Returns the lost ones. */
   extended(asked: readonly Lease[], kept: ReadonlySet<string>, askedAt: number): Job[];
   /** Stops those whose lease has ended by our own clock: the database could not be reached in time. */
   stopLapsed(): Job[];
@@ -45,9 +45,8 @@ export interface Running {
 }
 
 export function createRunning(leaseMs: number): Running {
-  const jobs = new Map<string, RunningJob>();
+  const jobs = new Map<Lease, RunningJob>();
   const expected = new Set<string>();
-  const keyOf = ({ id, token }: Lease) => `${id}/${token}`;
 
   function lose(lost: readonly RunningJob[]): Job[] {
     for (const { stop } of lost) stop.stop(new Stopped("lease_lost"));
@@ -63,16 +62,16 @@ export function createRunning(leaseMs: number): Running {
     expectNoMore: (token) => void expected.delete(token),
     tokens: () => [...expected, ...new Set([...jobs.values()].map(({ job }) => job.token))],
     add(job, askedAt) {
-      const running = { job, stop: createStopSwitch(), leaseEndsAt: askedAt + leaseMs };
-      jobs.set(keyOf(job), running);
+      const running = { job, stop: new StopSwitch(), leaseEndsAt: askedAt + leaseMs };
+      jobs.set(job, running);
       return running;
     },
-    remove: ({ job }) => void jobs.delete(keyOf(job)),
-    leases: () => [...jobs.values()].map(({ job }) => job),
+    remove: ({ job }) => void jobs.delete(job),
+    leases: () => [...jobs.keys()],
     size: () => jobs.size,
     isCalling: () => [...jobs.values()].some(({ job }) => job.kind === "effect"),
     extended(asked, kept, askedAt) {
-      const still = asked.flatMap((lease) => jobs.get(keyOf(lease)) ?? []);
+      const still = asked.flatMap((lease) => jobs.get(lease) ?? []);
       for (const running of still) if (kept.has(running.job.id)) running.leaseEndsAt = askedAt + leaseMs;
       return lose(still.filter(({ job, stop }) => !kept.has(job.id) && !stop.reason()));
     },

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createStopSwitch } from "./stop-switch.ts";
+import { StopSwitch } from "./stop-switch.ts";
 
 test("the listener hears of the stop before the signal fires, and of every later reason; only the first counts", () => {
-  const stop = createStopSwitch();
+  const stop = new StopSwitch();
   const heard: string[] = [];
   stop.signal().addEventListener("abort", () => heard.push("signal"));
   stop.listen(({ message }) => heard.push(message));
@@ -15,14 +15,14 @@ test("the listener hears of the stop before the signal fires, and of every later
 });
 
 test("a signal that is asked for after the stop has fired already", () => {
-  const stop = createStopSwitch();
+  const stop = new StopSwitch();
   stop.stop(new Error("too late"));
   expect(stop.signal().aborted).toBe(true);
   expect(stop.signal().reason).toEqual(new Error("too late"));
 });
 
 test("who no longer listens hears nothing", () => {
-  const stop = createStopSwitch();
+  const stop = new StopSwitch();
   stop.listen(() => {
     throw new Error("nobody is here");
   });

@@ -388,6 +388,21 @@ test("statements that nobody waits for are committed in the order in which they 
   expect(await commits()).toBeLessThan(30);
 });
 
+test("what is refused in a shared transaction is refused alone, too: nobody can tell which it will be", async () => {
+  const { url, pool, entries } = await withLedger();
+  const { jobs } = await drain(url, pool, 2, async ({ tx, event }) => {
+    // the first takes the second along, which is tried alone then
+    if (event.id === "evt_000") return tx.send("insert into ledger values (null)");
+    tx.send("set local statement_timeout = 10000");
+    await tx.query("insert into ledger values ($1)", [event.id]);
+  });
+  expect(jobs).toMatchObject([
+    { event_id: "evt_000", state: "dead", error_class: "DatabaseError 23502" },
+    { event_id: "evt_001", state: "dead", error_class: "UkemiError transaction_over" },
+  ]);
+  expect(await entries()).toEqual([]);
+});
+
 test("a statement that fails and that nobody waited for fails its own handler, and no other", async () => {
   const { url, pool, entries } = await withLedger();
   const { events, jobs } = await drain(url, pool, 50, async ({ tx, event }) => {
