@@ -62,8 +62,9 @@ export const ONCE: Drain = {
       name: SEND,
       file: "./drain/ukemi.ts",
       schema: true,
-      env: { ...OWN_COMMIT, BENCH_SEND: "on" },
-      notes: "one commit for each job; the handler does not wait for its UPDATE (tx.send), the commit does",
+      env: { ...OWN_COMMIT, BENCH_CONCURRENCY: "256", BENCH_SEND: "on" },
+      notes:
+        "one commit for each job; the handler does not wait for its UPDATE (tx.send), the commit does; holding no connection meanwhile, 256 at once",
     },
     {
       name: SHARED,
@@ -95,12 +96,12 @@ export const ONCE: Drain = {
       notes: "one commit for a batch of 50, 8 workers: one that fails takes 49 others with it",
     },
     {
-      name: "pg-boss transactional, one each",
+      name: "pg-boss transactional, two each",
       file: "./drain/pg-boss.ts",
       peer: true,
-      env: { BENCH_BATCH: "1x8", BENCH_TRANSACTIONAL: "on" },
-      count: 10_000,
-      notes: "one commit for each job, 8 workers: the promise that ours has by default",
+      env: { BENCH_BATCH: "2x8", BENCH_TRANSACTIONAL: "on" },
+      notes:
+        "one commit for two jobs, 8 workers: nearest to ours by default; at one, it waits for its polling interval after each",
     },
     {
       name: "pg-boss, UPDATE outside",
