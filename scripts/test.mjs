@@ -16,6 +16,13 @@ ensureInstalled("all");
 // every temporary file of the run goes below one folder, which must be empty at the end
 const scratch = mkdtempSync(join(tmpdir(), "ukemi-run-"));
 chmodSync(scratch, 0o755); // the servers of some tests run as another user
+// but for what tests keep in memory, known by the beginning of its name
+const memory = memoryFolder();
+const inMemory = () =>
+  readdirSync(memory)
+    .filter((name) => name.startsWith("ukemi-"))
+    .map((name) => join(memory, name));
+const thereBefore = new Set(inMemory());
 const { DATABASE_URL: givenDatabase, ...inherited } = process.env;
 const baseEnv = { ...inherited, TMPDIR: scratch, FORCE_COLOR: process.stdout.isTTY ? "1" : "0" };
 const totals = { passed: 0, failed: 0, skipped: 0 };
@@ -76,7 +83,7 @@ async function onAnotherPostgres() {
     return;
   }
   const { startEmbedded } = await import("../dist/storage/embedded/embedded.js");
-  const data = mkdtempSync(join(memoryFolder(), "ukemi-system-"));
+  const data = mkdtempSync(join(memory, "ukemi-system-"));
   const server = await startEmbedded({ data, binaries: found.binaries });
   step(`store tests on PostgreSQL ${server.version} of this system`, () =>
     vitest(["store"], { DATABASE_URL: server.url }),
@@ -103,7 +110,11 @@ step("the command line", () => vitest(["cli"]));
 await onAnotherPostgres();
 step("faults, embedded server, frameworks", () => vitest(["faults"]));
 step("nothing left behind", () => {
-  const left = [...readdirSync(scratch).map((name) => `file ${join(scratch, name)}`), ...leftBehind(scratch)];
+  const files = [
+    ...readdirSync(scratch).map((name) => join(scratch, name)),
+    ...inMemory().filter((path) => !thereBefore.has(path)),
+  ];
+  const left = [...files.map((path) => `file ${path}`), ...leftBehind(scratch)];
   for (const line of left) console.log(line);
   return left.length === 0;
 });

@@ -83,13 +83,8 @@ function untilStopped(work: () => Promise<unknown>, stop: StopSwitch, onStop: ()
       onStop();
       reject(reason);
     });
-    const end = (then: () => void) => {
-      stop.listen(undefined);
-      then();
-    };
-    work().then(
-      () => end(resolve),
-      (error: unknown) => end(() => reject(error)),
-    );
+    work()
+      .then(() => resolve(), reject)
+      .finally(() => stop.listen(undefined));
   });
 }

@@ -1,6 +1,5 @@
 // Records of use that are to be sent at the same time share one call to the meter.
-import { setTimeout as sleep } from "node:timers/promises";
-import { steadyMs } from "../../clock.ts";
+import { sleep, steadyMs } from "../../clock.ts";
 import type { AttemptResult, CallLimits, Fault } from "../attempt.ts";
 import type { Meter, MeterAnswer } from "./meter.ts";
 import { agrees, countedIn, hintFor, mismatchOf, verdictOf } from "./verdict.ts";
