@@ -62,6 +62,17 @@ export async function giveBackClaim(client: Queryable, worker: string, token: st
   );
 }
 
+/** Gives back jobs that were claimed and never started: as if nobody had claimed them. */
+export async function giveBackUnstarted(client: Queryable, leases: readonly Lease[]): Promise<void> {
+  await client.query(
+    `update ukemi.jobs j
+     set state = 'ready', lease_until = null, lease_token = null, worker = null, started_at = null
+     from unnest($1::bigint[], $2::uuid[]) as l (id, token)
+     where j.id = l.id and j.lease_token = l.token and j.state = 'running'`,
+    [leases.map((lease) => lease.id), leases.map((lease) => lease.token)],
+  );
+}
+
 /** True where the lease is still ours. */
 export async function holdsLease(client: Queryable, { id, token }: Lease): Promise<boolean> {
   const { rowCount } = await client.query(

@@ -4,13 +4,14 @@ import { claimJobs, type ClaimRequest, type Job } from "../storage/claim.ts";
 import { promoteKeys } from "../storage/due.ts";
 import { describeFault } from "../storage/faults.ts";
 import type { Pool } from "../storage/postgres.ts";
-import { giveBackClaim } from "../storage/give-back.ts";
+import { giveBackClaim, giveBackUnstarted } from "../storage/give-back.ts";
 import { settleManyDone } from "../storage/settle.ts";
 import { createCompletions } from "./completions.ts";
 import { COMMIT_MS, execute, type ExecuteOptions } from "./execute.ts";
 import { createReturns } from "./returns.ts";
-import { createRunning, type Running } from "./running.ts";
+import { createRunning, type Running, type RunningJob } from "./running.ts";
 import { createSharedCommits } from "./shared-commits.ts";
+import { createShelf } from "./shelf.ts";
 import { createSlots, type Slots } from "./slots.ts";
 import type { WorkerOptions } from "./worker.ts";
 
@@ -46,8 +47,12 @@ export interface Floor {
   handlersOf(queue: string): string[];
   /** Asks for jobs. Never rejects: a claim whose answer was lost is given back, and none came of it. */
   claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "behind" | "afterTenant">): Promise<Claimed>;
-  /** Runs a job in a slot that was taken for it, and frees the slot. Never rejects. */
-  run(job: Job, askedAt: number): Promise<void>;
+  /** Runs a job for which a place was taken, as soon as a slot is free. */
+  run(job: Job, askedAt: number): void;
+  /** Runs a job for which a place was taken, at once. Resolves when it has ended; never rejects. */
+  runAtOnce(job: Job, askedAt: number): Promise<void>;
+  /** Gives back what was claimed ahead and has not started. */
+  giveBackAhead(): void;
   /** Gives back whatever was claimed under the token and not started: the answer was lost, or it came too late. */
   giveBackClaim(token: string): void;
   /** Gives up what could not be given back yet: its leases will lapse. */
@@ -63,6 +68,7 @@ export function createFloor(options: FloorOptions): Floor {
   const { worker, duties, leaseMs, handlers, tell } = options;
   const running = createRunning(leaseMs);
   const slots = createSlots(options.concurrency, options.onFree);
+  const shelf = createShelf(giveBackAhead);
   const returns = createReturns((error) =>
     tell("debug", "a lease could not be given back yet", { error: describeFault(error) }),
   );
@@ -90,6 +96,41 @@ export function createFloor(options: FloorOptions): Floor {
     options.onReady([queue]);
   }
 
+  /** Runs a job in a slot, frees the slot, and starts who waits for it. Never rejects. */
+  async function start(entry: RunningJob): Promise<void> {
+    const { job } = entry;
+    slots.start(job.queue);
+    try {
+      const report = await execute(entry, handlers.get(job.handler)!, executing);
+      options.onReport(report);
+      if (report.outcome !== "done" && report.outcome !== "dead") options.onScheduled();
+      if (job.key !== null) await freeKey(job.queue, job.key);
+    } catch (error) {
+      tell("error", "a fault in Ukemi while running a job", { job: job.id, error: describeFault(error) });
+    } finally {
+      running.remove(entry);
+      slots.end(job.queue);
+      const next = slots.mayStart(job.queue) ? shelf.take(job.queue) : undefined;
+      if (next) void start(next);
+    }
+  }
+
+  /** Whoever has a free slot may have them; what was lost meanwhile is not ours to give. */
+  function giveBackAhead(): void {
+    const ahead = shelf.clear();
+    if (ahead.length === 0) return;
+    for (const entry of ahead) running.remove(entry);
+    const leases = ahead.map(({ job }) => job);
+    const queues = [...new Set(leases.map(({ queue }) => queue))];
+    void returns
+      .until(() => giveBackUnstarted(duties, leases))
+      .then(() => {
+        for (const queue of queues) options.onNews(queue);
+        options.onReady(queues);
+      });
+    for (const { queue } of leases) slots.release(queue, 1);
+  }
+
   return {
     worker,
     over: options.over,
@@ -113,20 +154,13 @@ export function createFloor(options: FloorOptions): Floor {
         setImmediate(() => running.expectNoMore(token)); // when whoever asked has started them
       }
     },
-    async run(job, askedAt) {
+    run(job, askedAt) {
       const entry = running.add(job, askedAt);
-      try {
-        const report = await execute(entry, handlers.get(job.handler)!, executing);
-        options.onReport(report);
-        if (report.outcome !== "done" && report.outcome !== "dead") options.onScheduled();
-        if (job.key !== null) await freeKey(job.queue, job.key);
-      } catch (error) {
-        tell("error", "a fault in Ukemi while running a job", { job: job.id, error: describeFault(error) });
-      } finally {
-        running.remove(entry);
-        slots.end(job.queue);
-      }
+      if (slots.mayStart(job.queue)) void start(entry);
+      else shelf.put(entry, askedAt);
     },
+    runAtOnce: (job, askedAt) => start(running.add(job, askedAt)),
+    giveBackAhead,
     giveBackClaim: returnClaim,
     giveUp: returns.stop,
   };

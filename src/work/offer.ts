@@ -25,7 +25,7 @@ export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offe
       const started = jobs.filter((job) => job.queue === queue).length;
       if (count > started) slots.release(queue, count - started);
     }
-    for (const job of jobs) void floor.run(job, askedAt);
+    for (const job of jobs) floor.run(job, askedAt);
     running.expectNoMore(token);
   }
 

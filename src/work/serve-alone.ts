@@ -51,6 +51,7 @@ async function serveSome(floor: Floor, queue: string, over: AbortSignal): Promis
       const { jobs, askedAt } = await floor.claim({ queue, most: 1, alone: true, afterTenant: "" });
       if (!jobs[0]) return nth > 0;
       floor.slots.close();
+      floor.giveBackAhead(); // what waits for a slot must not start beside it
       await runAlone(floor, jobs[0], { askedAt, waits: nth === 0 }, over);
     }
     return true;
@@ -77,5 +78,5 @@ async function runAlone(
   if (!mayRun) return floor.giveBackClaim(job.token);
   crashPoint("work.alone");
   slots.take(job.queue, 1);
-  await floor.run(job, startsAt);
+  await floor.runAtOnce(job, startsAt);
 }

@@ -33,6 +33,12 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     bell.ring();
   }
 
+  /** One more job in a claim costs little. While none is missing here, a few are not worth one. */
+  function isWorthIt(): boolean {
+    const { slots } = floor();
+    return slots.free(queue) > 0 || slots.halfFree(queue);
+  }
+
   async function serve(over: AbortSignal): Promise<void> {
     const { slots, claim, run, giveBackClaim } = floor();
     let afterTenant = "";
@@ -41,7 +47,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     const onOver = () => bell.ring();
     over.addEventListener("abort", onOver);
     while (!over.aborted) {
-      const most = slots.claimable(queue);
+      const most = isWorthIt() ? slots.claimable(queue) : 0;
       if (most > 0) {
         exhausted = true; // unless news comes while we ask
         claiming = true;
@@ -61,7 +67,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         }
         slots.release(queue, over.aborted ? most : most - jobs.length);
         if (over.aborted && jobs[0]) giveBackClaim(jobs[0].token);
-        if (!over.aborted) for (const job of jobs) void run(job, askedAt);
+        if (!over.aborted) for (const job of jobs) run(job, askedAt);
       }
       // a slot that becomes free rings where there may be more
       if (!over.aborted) await bell.wait(pollMs);
@@ -78,8 +84,9 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     },
     slotFreed() {
       if (exhausted) return;
-      if (floor().slots.halfFree(queue)) bell.ring();
-      else gathering ??= setTimeout(gathered, GATHER_MS);
+      const { slots } = floor();
+      if (slots.halfFree(queue)) bell.ring();
+      else if (slots.free(queue) > 0) gathering ??= setTimeout(gathered, GATHER_MS);
     },
     offered: () => (claiming ? 0 : floor().slots.free(queue)),
   };

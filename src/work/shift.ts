@@ -44,6 +44,7 @@ export function createShift(
     onNews: wake,
     onScheduled: dueBell.ring,
   });
+  over.signal.addEventListener("abort", floor.giveBackAhead, { once: true });
 
   return {
     worker: options.worker,
