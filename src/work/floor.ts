@@ -120,15 +120,15 @@ export function createFloor(options: FloorOptions): Floor {
     const ahead = shelf.clear();
     if (ahead.length === 0) return;
     for (const entry of ahead) running.remove(entry);
-    const leases = ahead.map(({ job }) => job);
-    const queues = [...new Set(leases.map(({ queue }) => queue))];
-    void returns
-      .until(() => giveBackUnstarted(duties, leases))
-      .then(() => {
-        for (const queue of queues) options.onNews(queue);
-        options.onReady(queues);
-      });
-    for (const { queue } of leases) slots.release(queue, 1);
+    void returnUnstarted(ahead.map(({ job }) => job));
+    for (const { job } of ahead) slots.release(job.queue, 1);
+  }
+
+  async function returnUnstarted(jobs: readonly Job[]): Promise<void> {
+    await returns.until(() => giveBackUnstarted(duties, jobs));
+    const queues = [...new Set(jobs.map(({ queue }) => queue))];
+    for (const queue of queues) options.onNews(queue);
+    options.onReady(queues);
   }
 
   return {
