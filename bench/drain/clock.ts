@@ -20,11 +20,18 @@ const LOOK_MS = 20;
 /** The clock ends early when so much is done: what comes then is the end of a queue, not its middle. */
 const MOST = 0.9;
 
-/** Lets them work; returns how many jobs were finished in a second. The first one is asked what has been done. */
+/** What a run came to. */
+export interface Drained {
+  readonly perSecond: number;
+  /** False where the jobs came to their end before half of the time was over. */
+  readonly hadEnough: boolean;
+}
+
+/** Lets them work; says how many jobs were finished in a second. The first one is asked what has been done. */
 export async function drainFor(
   programs: readonly [Program, ...Program[]],
   { warmSeconds, seconds }: Clock,
-): Promise<number> {
+): Promise<Drained> {
   const [first] = programs;
   const before = await lookAt(programs);
   const handled = async () => (await handledBy(programs)) - before.handled;
@@ -38,7 +45,11 @@ export async function drainFor(
   const to = await first.ask<Sample>("sample");
   await Promise.all(programs.map((program) => program.ask("stop")));
   demandOnce(before, await lookAt(programs));
-  return (1000 * (from.unfinished - to.unfinished)) / (to.at - from.at);
+  const tookMs = to.at - from.at;
+  return {
+    perSecond: (1000 * (from.unfinished - to.unfinished)) / tookMs,
+    hadEnough: tookMs > seconds * 500,
+  };
 }
 
 interface State extends Looked {

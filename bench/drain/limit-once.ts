@@ -1,5 +1,5 @@
 // The limit of "exactly once": begin, the UPDATE, a fence that raises, and commit, sent in one flush (pipelined) by several
-// lanes, and jobs that were claimed ahead. BENCH_BATCH effects share a commit; with 1, each has its own. No outcomes, no
+// lanes, and jobs that were claimed ahead. BENCH_BATCH effects share a commit; with 1, each has its own. No
 // audit, no time limits, no retries, no leases that are kept alive.
 import type { Writable } from "node:stream";
 import type pg from "pg";

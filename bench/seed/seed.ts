@@ -124,9 +124,9 @@ bodies as (
 ),
 outcomes as (
   insert into ukemi.event_outcomes (event, status, processed_at)
-  select id, case state when 'dead' then 'failed' else 'success' end, at + interval '1 s'
+  select id, 'failed', at + interval '1 s'
   from made
-  where state <> 'scheduled'
+  where state = 'dead'
 ),
 jobs as (
   insert into ukemi.jobs (queue, kind, subscription, event, tenant, state, attempt, max_attempts, policy, run_at,
