@@ -38,6 +38,7 @@ column counting.sure_until timestamp with time zone
 column counting.counted_until timestamp with time zone
 column counting.running_since timestamp with time zone
 column counting.judged_until timestamp with time zone
+column counting.all_until timestamp with time zone
 column data_keys.id text not null
 column data_keys.wrapped bytea not null
 column data_keys.wrapped_by text not null
@@ -198,6 +199,7 @@ column migrations.name text not null
 column migrations.checksum text not null
 column migrations.compatible_with integer not null
 column migrations.applied_at timestamp with time zone not null default clock_timestamp()
+column miscounted_hours.hour timestamp with time zone not null
 column operation_items.operation uuid not null
 column operation_items.position integer not null
 column operation_items.job bigint not null
@@ -314,6 +316,7 @@ column workers.seen_at timestamp with time zone not null default ukemi.now()
 column workers.missing_since timestamp with time zone
 column workers.ended_at timestamp with time zone
 column workers.end_reason text
+column workers.concurrency integer[]
 column workers.number integer not null
 column workers.host text not null
 column workers.pid integer not null
@@ -354,17 +357,15 @@ constraint event_hours.event_hours_counts CHECK (((LEAST(success, failed, skippe
 constraint event_hours.event_hours_pkey PRIMARY KEY (source, type, hour, tenant)
 constraint event_outcomes.event_outcomes_pkey PRIMARY KEY (event)
 constraint event_refs.event_refs_pkey PRIMARY KEY (ref, kind, event)
-constraint events.events_bounded CHECK ((((octet_length(event_id) >= 1) AND (octet_length(event_id) <= 255)) AND ((octet_length(source) >= 1) AND (octet_length(source) <= 64)) AND (octet_length(account) <= 255) AND ((octet_length(type) >= 1) AND (octet_length(type) <= 255)) AND ((octet_length(tenant) >= 1) AND (octet_length(tenant) <= 255))))
 constraint events.events_identity UNIQUE (event_id, source, account, livemode)
-constraint events.events_origin CHECK ((origin = ANY (ARRAY['webhook'::text, 'reconcile'::text, 'api'::text, 'test'::text])))
 constraint events.events_pkey PRIMARY KEY (id)
-constraint events.events_refs CHECK ((cardinality(ref_kinds) = cardinality(ref_ids)))
 constraint idempotency_keys.idempotency_keys_pkey PRIMARY KEY (caller, key)
 constraint job_payloads.job_payloads_pkey PRIMARY KEY (job)
 constraint jobs.jobs_pkey PRIMARY KEY (id)
 constraint mail_suppressions.mail_suppressions_pkey PRIMARY KEY (address, tenant)
 constraint mail_suppressions.mail_suppressions_reason CHECK ((reason = ANY (ARRAY['bounce'::text, 'complaint'::text, 'refused'::text, 'operator'::text])))
 constraint migrations.migrations_pkey PRIMARY KEY (version)
+constraint miscounted_hours.miscounted_hours_pkey PRIMARY KEY (hour)
 constraint operation_items.operation_items_pkey PRIMARY KEY (operation, "position")
 constraint operation_items.operation_items_state CHECK ((state = ANY (ARRAY['waiting'::text, 'replayed'::text, 'done'::text, 'dead'::text, 'dropped'::text, 'skipped'::text, 'gone'::text])))
 constraint operations.operations_counts CHECK (((LEAST(waiting, replayed, done, dead, dropped, skipped, gone) >= 0) AND (((((((waiting + replayed) + done) + dead) + dropped) + skipped) + gone) = total)))
@@ -455,6 +456,7 @@ CREATE INDEX jobs_dead ON ukemi.jobs USING btree (finished_at, id) WHERE (state 
 CREATE INDEX jobs_dead_by_class ON ukemi.jobs USING btree (error_class, id) WHERE (state = 'dead'::text)
 CREATE INDEX jobs_dead_by_event ON ukemi.jobs USING btree (event) WHERE (state = 'dead'::text)
 CREATE UNIQUE INDEX jobs_dedupe ON ukemi.jobs USING btree (subscription, COALESCE(tenant, ''::text), dedupe_key) WHERE (dedupe_key IS NOT NULL)
+CREATE INDEX jobs_done_by_time ON ukemi.jobs USING btree (finished_at) WHERE (state = 'done'::text)
 CREATE UNIQUE INDEX jobs_key_holder ON ukemi.jobs USING btree (queue, key) WHERE key_held
 CREATE UNIQUE INDEX jobs_pkey ON ukemi.jobs USING btree (id)
 CREATE INDEX jobs_ready ON ukemi.jobs USING btree (queue, subscription, priority DESC, COALESCE(tenant, ''::text), run_at, id) WHERE ((state = 'ready'::text) AND (recoveries = 0))
@@ -463,6 +465,7 @@ CREATE INDEX jobs_unfinished ON ukemi.jobs USING btree (event) WHERE (state = AN
 CREATE INDEX jobs_waiting ON ukemi.jobs USING btree (queue, key, run_at, id) WHERE (state = 'waiting'::text)
 CREATE UNIQUE INDEX mail_suppressions_pkey ON ukemi.mail_suppressions USING btree (address, tenant)
 CREATE UNIQUE INDEX migrations_pkey ON ukemi.migrations USING btree (version)
+CREATE UNIQUE INDEX miscounted_hours_pkey ON ukemi.miscounted_hours USING btree (hour)
 CREATE INDEX operation_items_by_job ON ukemi.operation_items USING btree (job)
 CREATE UNIQUE INDEX operation_items_pkey ON ukemi.operation_items USING btree (operation, "position")
 CREATE INDEX operation_items_replayed ON ukemi.operation_items USING btree (operation, "position") WHERE (state = 'replayed'::text)
@@ -491,9 +494,12 @@ CREATE TRIGGER erasures_append_only BEFORE DELETE OR UPDATE ON ukemi.erasures FO
 CREATE TRIGGER erasures_never_truncated BEFORE TRUNCATE ON ukemi.erasures FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER event_bodies_append_only BEFORE DELETE OR UPDATE ON ukemi.event_bodies FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER event_bodies_never_truncated BEFORE TRUNCATE ON ukemi.event_bodies_default FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER event_hours_noted AFTER INSERT OR UPDATE ON ukemi.event_hours FOR EACH ROW WHEN ((COALESCE(current_setting('ukemi.counts_plain'::text, true), ''::text) <> 'on'::text)) EXECUTE FUNCTION ukemi.note_miscount()
 CREATE TRIGGER event_outcomes_noted AFTER UPDATE ON ukemi.event_outcomes FOR EACH ROW WHEN (((old.status <> new.status) AND ((new.processed_at IS NULL) OR (NOT (new.processed_at IS DISTINCT FROM old.processed_at))))) EXECUTE FUNCTION ukemi.note_outcome_change()
 CREATE TRIGGER events_append_only BEFORE DELETE OR UPDATE ON ukemi.events FOR EACH ROW EXECUTE FUNCTION ukemi.refuse_change()
 CREATE TRIGGER events_never_truncated BEFORE TRUNCATE ON ukemi.events FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
+CREATE TRIGGER jobs_keep_outcomes AFTER DELETE ON ukemi.jobs REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ukemi.keep_outcomes()
+CREATE TRIGGER jobs_never_truncated BEFORE TRUNCATE ON ukemi.jobs FOR EACH STATEMENT EXECUTE FUNCTION ukemi.refuse_change()
 view failed_webhook_events as SELECT e.event_id,
         CASE
             WHEN b.key_id IS NULL THEN ukemi.json_or_null(b.body)
@@ -515,12 +521,17 @@ view webhook_events as SELECT e.id,
             WHEN b.key_id IS NULL THEN ukemi.json_or_null(b.body)
             ELSE NULL::jsonb
         END AS payload,
-    o.processed_at,
-    COALESCE(o.status, 'pending'::text) AS status,
+    COALESCE(o.processed_at, p.processed_at) AS processed_at,
+    COALESCE(o.status, p.status, 'pending'::text) AS status,
     o.error_message,
     e.received_at AS created_at
    FROM ukemi.events e
      LEFT JOIN ukemi.event_outcomes o ON o.event = e.id
+     LEFT JOIN LATERAL ukemi.plain_success(
+        CASE
+            WHEN o.event IS NULL THEN e.id
+            ELSE NULL::uuid
+        END) p(status, processed_at) ON true
      LEFT JOIN ukemi.event_bodies b ON b.event = e.id AND b.received_at = e.received_at;
 CREATE OR REPLACE FUNCTION ukemi.claim_behind(last_job bigint, in_queue text, handlers text[], most integer, after_tenant text, by_worker uuid, token uuid, lease_ms integer)
  RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text, key_id text)
@@ -705,6 +716,47 @@ begin
 exception when others then
   return null;
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.keep_outcomes()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  insert into ukemi.event_outcomes (event, status, processed_at)
+  select g.event, 'success', greatest(g.ended_at, s.ended_at)
+  from (
+    select event, max(finished_at) as ended_at, bool_or(state = 'done') as done
+    from gone
+    where event is not null
+    group by event
+    having bool_and(state in ('done', 'cancelled'))
+  ) as g
+  cross join lateral (
+    select max(j.finished_at) as ended_at, bool_or(j.state = 'done') as done,
+      bool_or(j.state not in ('done', 'cancelled')) as unsettled
+    from ukemi.jobs j
+    where j.event = g.event
+  ) as s
+  where (g.done or s.done) and s.unsettled is not true
+  on conflict (event) do nothing;
+  return null;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.key_of(key_by text, tenant text, kinds text[], ids text[])
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  if key_by = 'tenant' then
+    return tenant;
+  end if;
+  return (
+    -- one tenant's key never holds up another's
+    select coalesce(tenant || '/', '') || min(r.ref)
+    from unnest(kinds, ids) as r (kind, ref)
+    where r.kind = key_by
+  );
+end $function$
 CREATE OR REPLACE FUNCTION ukemi.lease_jobs(taken bigint[], alone boolean, by_worker uuid, token uuid, lease_ms integer)
  RETURNS TABLE(id bigint, queue text, kind text, handler text, tenant text, key text, attempt integer, max_attempts integer, recoveries integer, waited_ms double precision, siblings integer, payload text, event uuid, source text, account text, livemode boolean, event_id text, type text, received_ms double precision, traceparent text, body bytea, headers text, key_id text)
  LANGUAGE plpgsql
@@ -727,15 +779,19 @@ begin
         lease_until = at + make_interval(secs => lease_ms / 1000.0),
         lease_token = token,
         worker = by_worker,
-        -- one that runs alone has to wait until its neighbours are finished
-        started_at = case when alone then null else at end
-      where j.id = any(taken)
-      returning j.*
+        -- One that runs alone has to wait until its neighbours are finished. The others begin in the order in which they
+        -- were taken, which is kept.
+        started_at = case when alone then null else at + t.place * interval '1 microsecond' end
+      from unnest(taken) with ordinality as t (job, place)
+      where j.id = t.job
+      returning j.*, t.place
     )
     select
       j.id, j.queue, j.kind, j.subscription, j.tenant, j.key, j.attempt, j.max_attempts, j.recoveries,
       extract(epoch from at - j.run_at)::double precision * 1000,
-      (select count(*)::integer from ukemi.jobs s where s.event = j.event),
+      -- whoever has a say in what the event comes to: its jobs, and what was written of it before
+      (select count(*)::integer from ukemi.jobs s where s.event = j.event)
+        + (select count(*)::integer from ukemi.event_outcomes o where o.event = j.event),
       p.payload,
       e.id, e.source, e.account, e.livemode, e.event_id, e.type,
       extract(epoch from e.received_at)::double precision * 1000,
@@ -745,7 +801,7 @@ begin
     left join ukemi.event_bodies b on b.event = e.id and b.received_at = e.received_at
     left join ukemi.job_payloads p on p.job = j.id
     -- as they were taken: the last one says where the next claim begins
-    order by array_position(taken, j.id);
+    order by j.place;
 end $function$
 CREATE OR REPLACE FUNCTION ukemi.lease_lost()
  RETURNS boolean
@@ -791,6 +847,14 @@ begin
   end loop;
   return made;
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.note_miscount()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into ukemi.miscounted_hours (hour) values (new.hour) on conflict do nothing;
+  return null;
+end $function$
 CREATE OR REPLACE FUNCTION ukemi.note_outcome_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -810,6 +874,40 @@ begin
   select shift into moved from ukemi.clock;
   return clock_timestamp() + moved;
 end $function$
+CREATE OR REPLACE FUNCTION ukemi.outcome_of(of_event uuid)
+ RETURNS TABLE(status text, error_message text, processed_at timestamp with time zone, billing_id text, office_id text)
+ LANGUAGE sql
+ STABLE ROWS 1
+BEGIN ATOMIC
+ SELECT o.status,
+     o.error_message,
+     o.processed_at,
+     o.billing_id,
+     o.office_id
+    FROM ukemi.event_outcomes o
+   WHERE (o.event = outcome_of.of_event)
+ UNION ALL
+  SELECT p.status,
+     NULL::text,
+     p.processed_at,
+     NULL::text,
+     NULL::text
+    FROM ukemi.plain_success(outcome_of.of_event) p(status, processed_at)
+   WHERE (NOT (EXISTS ( SELECT
+            FROM ukemi.event_outcomes o
+           WHERE (o.event = outcome_of.of_event))));
+END
+CREATE OR REPLACE FUNCTION ukemi.plain_success(of_event uuid)
+ RETURNS TABLE(status text, processed_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE ROWS 1
+BEGIN ATOMIC
+ SELECT 'success'::text,
+     max(j.finished_at) AS max
+    FROM ukemi.jobs j
+   WHERE (j.event = plain_success.of_event)
+  HAVING (bool_and((j.state = ANY (ARRAY['done'::text, 'cancelled'::text]))) AND bool_or((j.state = 'done'::text)));
+END
 CREATE OR REPLACE FUNCTION ukemi.promote_keys(in_queues text[], of_keys text[])
  RETURNS integer
  LANGUAGE plpgsql
@@ -971,6 +1069,82 @@ begin
   if cardinality(settled) < cardinality(of_jobs) or settled is null then
     return query select d.id from unnest(of_jobs) as d (id) where d.id <> all(coalesce(settled, '{}'));
   end if;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.settle_plainly(of_jobs bigint[], of_tokens uuid[], took_ms double precision[], traces text[], by_worker uuid)
+ RETURNS SETOF bigint
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET jit TO 'off'
+AS $function$
+declare
+  at timestamptz := ukemi.now();
+  settled bigint[];
+begin
+  with fenced as (
+    update ukemi.jobs j
+    set state = 'done', attempt = attempt + 1, finished_at = at,
+      lease_until = null, lease_token = null, worker = null, key_held = false,
+      error_class = null, error_message = null, not_yet_since = null, returns = 0
+    from unnest(of_jobs, of_tokens, took_ms, traces) as d (id, token, took_ms, trace)
+    where j.id = d.id and j.lease_token = d.token
+    returning j.id, j.attempt, j.recoveries, j.started_at, d.took_ms, d.trace
+  ),
+  tries as (
+    insert into ukemi.attempts (job, number, outcome, started_at, duration_ms, worker, trace_id)
+    select id, attempt, 'done', started_at, fenced.took_ms, by_worker, trace
+    from fenced
+    where attempt > 1 or recoveries > 0
+  )
+  select array_agg(id) into settled from fenced;
+  if cardinality(settled) < cardinality(of_jobs) or settled is null then
+    return query select d.id from unnest(of_jobs) as d (id) where d.id <> all(coalesce(settled, '{}'));
+  end if;
+end $function$
+CREATE OR REPLACE FUNCTION ukemi.settle_shared(of_jobs bigint[], of_tokens uuid[], billings text[], offices text[], links jsonb, audits jsonb, took_ms double precision[], traces text[], by_worker uuid)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SET lock_timeout TO '2s'
+AS $function$
+begin
+  if exists (select from ukemi.settle_plainly(of_jobs, of_tokens, took_ms, traces, by_worker)) then
+    raise exception 'a lease was lost' using errcode = 'UK001';
+  end if;
+
+  -- the commit must outlive a crash of the server, whatever the session's settings say
+  if current_setting('synchronous_commit') in ('off', 'local') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+
+  if billings is not null then
+    insert into ukemi.event_outcomes as o (event, status, processed_at, billing_id, office_id)
+    select j.event, 'success', j.finished_at, d.billing, d.office
+    from unnest(of_jobs, billings, offices) as d (job, billing, office)
+    join ukemi.jobs j on j.id = d.job
+    where j.event is not null and (d.billing is not null or d.office is not null)
+    on conflict (event) do update
+    set status = excluded.status, processed_at = excluded.processed_at, error_message = null,
+      billing_id = coalesce(excluded.billing_id, o.billing_id), office_id = coalesce(excluded.office_id, o.office_id);
+  end if;
+  if links is not null then
+    insert into ukemi.event_refs (event, kind, ref)
+    select j.event, r.kind, r.ref
+    from jsonb_to_recordset(links) as r (job bigint, kind text, ref text)
+    join ukemi.jobs j on j.id = r.job
+    where j.event is not null
+    on conflict do nothing;
+  end if;
+  if audits is not null then
+    insert into ukemi.audit_log (actor, role, action, target, tenant, details, dedupe_key)
+    select j.subscription, 'handler', a.action, a.target, j.tenant, a.details, a.dedupe_key
+    from jsonb_to_recordset(audits) as a (job bigint, action text, target text, details jsonb, dedupe_key text)
+    join ukemi.jobs j on j.id = a.job
+    on conflict (dedupe_key) do nothing;
+  end if;
+  return true;
 end $function$
 CREATE OR REPLACE FUNCTION ukemi.settle_together(of_jobs bigint[], of_tokens uuid[], billings text[], offices text[], links jsonb, audits jsonb, took_ms double precision[], traces text[], by_worker uuid)
  RETURNS boolean

@@ -98,25 +98,36 @@ const enterMany = (room: ReturnType<typeof createWaitingRoom>, count: number) =>
 };
 
 test("lets those that arrive during a commit share the next one, though a lane is free", async () => {
+  vi.useFakeTimers(); // time stands still: nobody gives up waiting for company
+  onTestFinished(() => void vi.useRealTimers());
   const room = createWaitingRoom(ROOMY);
-  enterMany(room, 2);
+  enterMany(room, 5);
   const underWay = await room.take();
   const next = room.take();
   enterMany(room, 3);
+  await vi.advanceTimersByTimeAsync(1); // a lane that were woken would take them now
   for (const waiting of underWay) waiting.resolve(stored);
   enterMany(room, 1);
   expect(await next).toHaveLength(4);
 });
 
-test("gives a second lane as many as are company enough, at once", async () => {
+test.each([
+  ["as many as are being committed", 3, 3],
+  ["a full company", 100, 64],
+])("gives %s to a second lane at once", async (_, underWay, company) => {
   vi.useFakeTimers(); // time stands still: who waited for a timer would wait for ever
   onTestFinished(() => void vi.useRealTimers());
   const room = createWaitingRoom(ROOMY);
-  enterMany(room, 1);
+  enterMany(room, underWay);
   await room.take();
-  const next = room.take();
-  enterMany(room, 70);
-  expect((await next).length).toBeGreaterThanOrEqual(64);
+  let taken = 0;
+  const next = room.take().then((batch) => (taken = batch.length));
+  enterMany(room, company - 1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(taken).toBe(0);
+  enterMany(room, 1);
+  await next;
+  expect(taken).toBe(company);
 });
 
 test("does not wait long for a commit that hangs", async () => {

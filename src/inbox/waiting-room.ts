@@ -42,8 +42,9 @@ const SWEEP_MS = 100;
 const ASIDE_MS = 50;
 
 /**
- * While others are being committed, newcomers wait for company: a commit of a few costs nearly as much as one of many. So many
- * are company enough; and nobody waits for it longer than this, for the commit under way may hang.
+ * While others are being committed, newcomers wait for company: a commit of a few costs nearly as much as one of many. As many
+ * as are being committed are company enough, so that commits of like size take turns, and so many in any case; and nobody
+ * waits for it longer than this, for the commit under way may hang.
  */
 const COMPANY = { rows: 64, ms: 5 };
 
@@ -60,8 +61,8 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
 
   /** Whether it is time for another commit. */
   function isTime(): boolean {
-    const isAnyoneAway = seated.size() > queue.length + pausing;
-    if (!isAnyoneAway || closed || aside.length > 0 || queue.length >= COMPANY.rows) return true;
+    const away = seated.size() - queue.length - pausing; // being committed
+    if (closed || aside.length > 0 || queue.length >= Math.min(away, COMPANY.rows)) return true;
     const first = queue[0];
     return first === undefined || steadyMs() - first.enteredAt >= COMPANY.ms;
   }

@@ -27,7 +27,7 @@ export interface TransactionLimits extends Bounds {
 const MARK = "ukemi.job";
 
 /** What the bounds of a connection were last set to. A pooler's connections are not ours to set. */
-const bounded = new WeakMap<pg.ClientBase, string>();
+const bounded = new WeakMap<pg.ClientBase, Bounds>();
 
 type Setting = [name: string, value: string];
 
@@ -51,16 +51,27 @@ export async function begin(
     return;
   }
   // not in one text: a transaction that is rolled back would take the bounds with it
-  await Promise.all([bound(client, limits), client.query(`begin; ${setAll("set local", local)}`)]);
+  const bounding = isBound(client, limits) ? undefined : bound(client, limits);
+  await Promise.all([bounding, client.query(`begin; ${setAll("set local", local)}`)]);
 }
 
-/** Sets the bounds of a connection that is not a pooler's, where they are not what they were last set to. */
+/** True where the bounds of the connection are what they were last set to. */
+export function isBound(client: pg.ClientBase, limits: Bounds): boolean {
+  const last = bounded.get(client);
+  return (
+    last !== undefined &&
+    last.idleMs === limits.idleMs &&
+    last.statementMs === limits.statementMs &&
+    last.commitMs === limits.commitMs &&
+    last.oneTrip === limits.oneTrip
+  );
+}
+
+/** Sets the bounds of a connection that is not a pooler's. */
 export async function bound(client: pg.ClientBase, limits: Bounds): Promise<void> {
-  const bounds = setAll("set", boundsOf(limits));
-  if (bounded.get(client) === bounds) return;
   bounded.delete(client);
-  await client.query(bounds);
-  bounded.set(client, bounds);
+  await client.query(setAll("set", boundsOf(limits)));
+  bounded.set(client, limits);
 }
 
 /** What says to which job the transaction belongs. */

@@ -47,7 +47,7 @@ export interface Job extends Lease {
   readonly event: JobEvent | undefined;
   /** JSON text; null for jobs that are about an event. */
   readonly payload: string | null;
-  /** How many jobs its event has, this one included. */
+  /** How many have a say in what its event comes to: its jobs, this one included, and an outcome that was written before. */
   readonly siblings: number;
 }
 

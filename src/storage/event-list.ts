@@ -46,21 +46,26 @@ select
     select json_agg(json_build_object('kind', r.kind, 'id', r.ref) order by r.kind, r.ref)
     from ukemi.refs_of(e.id) as r
   ), '[]') as refs,
-  coalesce(o.status, 'pending') as status,
+  coalesce(o.status, p.status, 'pending') as status,
   -- as JSON: the text of a plain timestamp depends on the session's DateStyle
   e.origin, to_json(e.received_at) as received_at, to_json(e.occurred_at) as occurred_at,
-  to_json(o.processed_at) as processed_at, o.error_message,
+  to_json(coalesce(o.processed_at, p.processed_at)) as processed_at, o.error_message,
   coalesce((
     select json_agg(json_build_object('id', j.id, 'handler', j.subscription, 'state', j.state) order by j.id)
     from ukemi.jobs j
     where j.event = e.id
   ), '[]') as jobs
 from ukemi.events e
-left join ukemi.event_outcomes o on o.event = e.id`;
+left join ukemi.event_outcomes o on o.event = e.id
+-- jobs are asked only where nothing is written
+left join lateral ukemi.plain_success(case when o.event is null then e.id end) as p on true`;
 
 /** Events with work to do, from the index of unfinished jobs: looking for what lacks an outcome would read all history. */
 const UNFINISHED = `
 select event from ukemi.jobs where state in ('scheduled', 'ready', 'waiting', 'running')`;
+
+/** Whatever is no success was written down, and is found by its index. */
+const WRITTEN = `select event from ukemi.event_outcomes where status = ?`;
 
 /** A process clock and the database's may differ a little: ids are only a coarse bound, `received_at` the exact one. */
 const ID_SLACK_MS = 10 * 60_000;
@@ -79,8 +84,9 @@ export async function listEvents(client: Queryable, filter: EventFilter): Promis
   if (filter.tenants !== undefined) add("e.tenant = any(?::text[])", filter.tenants);
   if (filter.ref !== undefined) add("e.id in (select ukemi.events_with_ref(?))", filter.ref);
   if (filter.status === "pending")
-    where.push(`coalesce(o.status, 'pending') = 'pending' and e.id in (${UNFINISHED})`);
-  else if (filter.status !== undefined) add("o.status = ?", filter.status);
+    where.push(`coalesce(o.status, p.status, 'pending') = 'pending' and e.id in (${UNFINISHED})`);
+  else if (filter.status === "success") where.push("coalesce(o.status, p.status) = 'success'");
+  else if (filter.status !== undefined) add(`e.id in (${WRITTEN})`, filter.status);
   if (filter.since) {
     add("e.id >= ?", uuidv7Floor(filter.since.getTime() - ID_SLACK_MS));
     add("e.received_at >= ?", filter.since);

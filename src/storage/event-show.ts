@@ -48,8 +48,7 @@ select e.request_id, e.traceparent, e.secret_fingerprint, encode(e.body_sha256, 
   (
     select json_build_object('status', o.status, 'error_message', o.error_message, 'processed_at', o.processed_at,
       'billing_id', o.billing_id, 'office_id', o.office_id)
-    from ukemi.event_outcomes o
-    where o.event = e.id
+    from ukemi.outcome_of(e.id) as o
   ) as outcome,
   coalesce((
     select json_agg(json_build_object('id', j.id, 'handler', j.subscription, 'queue', j.queue, 'state', j.state,

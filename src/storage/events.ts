@@ -58,9 +58,12 @@ export interface SlotOffer {
   /** Made before the first try: where the commit is unknown, what was claimed is given back by it. */
   readonly token: string;
   readonly leaseMs: number;
+  /** The queues with free slots. */
+  readonly queues: readonly string[];
+  /** The handlers of these queues: none of their jobs may be overtaken. */
   readonly handlers: readonly string[];
-  /** Free slots by queue. */
-  readonly slots: ReadonlyMap<string, number>;
+  /** For each event, in the order of their arrival, the handlers whose slot it may take; those with a key wait for it. */
+  takers(events: readonly NewEvent[]): readonly (readonly string[])[];
   /** True where the jobs must be claimed whatever waits before them: their handlers run inside the transaction. */
   readonly always?: boolean;
   /** How long another transaction that stores the same event is waited for. */
@@ -78,7 +81,6 @@ type ClaimedRow = [
   event: string,
   tenant: string | null,
   maxAttempts: number,
-  siblings: number,
 ];
 
 interface StoredRow {
@@ -86,7 +88,7 @@ interface StoredRow {
   /** Null where all are new; else where they are stored, all of them, also those stored just now. */
   readonly found: readonly (readonly [place: number, id: string, hasDead: boolean])[] | null;
   /** Queues with jobs for whoever comes first; with a key they wait for it. */
-  readonly open: readonly (readonly [queue: string, key: string | null])[] | null;
+  readonly open: readonly (readonly [queue: string, key: string | null, event: string])[] | null;
   readonly claimed: readonly ClaimedRow[] | null;
 }
 
@@ -125,7 +127,7 @@ export async function storeEvents(
       intArray(arrived.map(({ arrival }) => arrival)),
       String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS),
       contents[0]?.keyId ?? null,
-      ...(offer ? offerColumns(offer) : []),
+      ...(offer ? offerColumns(offer, arrived) : []),
     ],
   });
   const row = rows[0]!;
@@ -135,7 +137,9 @@ export async function storeEvents(
   const databaseMs = Number(row.now_ms);
   return {
     databaseMs,
-    claimed: row.claimed ? toJobs(row.claimed, offer!, events, databaseMs) : [],
+    claimed: row.claimed
+      ? toJobs({ claimed: row.claimed, open: row.open ?? [], databaseMs }, offer!, events)
+      : [],
     waiting: open.flatMap(([queue, key]) => (key === null ? [] : { queue, key })),
     revived: revived.reduce((sum, { count }) => sum + count, 0),
     ready: [...new Set(open.flatMap(([queue, key]) => (key === null ? queue : [])))],
@@ -148,31 +152,51 @@ export async function storeEvents(
   };
 }
 
-function offerColumns(offer: SlotOffer): unknown[] {
+function offerColumns(
+  offer: SlotOffer,
+  arrived: readonly { readonly event: NewEvent; readonly arrival: number }[],
+): unknown[] {
+  const inTurn = arrived.toSorted((a, b) => a.arrival - b.arrival).map(({ event }) => event);
+  const takers = offer.takers(inTurn).map((names) => (names.length === 0 ? null : names.join(SEPARATOR)));
   return [
-    textArray([...offer.slots.keys()]),
-    intArray([...offer.slots.values()]),
+    textArray(arrived.map(({ arrival }) => takers[arrival]!)),
+    textArray(offer.queues),
     offer.always ?? false,
+    textArray(offer.handlers),
     offer.worker,
     offer.token,
     offer.leaseMs,
-    textArray(offer.handlers),
   ];
 }
 
-function toJobs(
-  rows: readonly ClaimedRow[],
-  offer: SlotOffer,
-  events: readonly NewEvent[],
-  databaseMs: number,
-): Job[] {
+interface Made {
+  readonly claimed: readonly ClaimedRow[];
+  readonly open: NonNullable<StoredRow["open"]>;
+  readonly databaseMs: number;
+}
+
+/** The jobs that were inserted as claimed. Each is told how many jobs its event has. */
+function toJobs({ claimed, open, databaseMs }: Made, offer: SlotOffer, events: readonly NewEvent[]): Job[] {
+  const siblings = new Map<string, number>();
+  for (const event of [...claimed.map((one) => one[3]), ...open.map((one) => one[2])]) {
+    siblings.set(event, (siblings.get(event) ?? 0) + 1);
+  }
   const byId = new Map(events.map((event) => [event.id, event]));
-  return rows.map((row) => toJob(row, offer, byId.get(row[3])!, databaseMs));
+  // in the order of their ids, which is that of their arrival
+  return claimed
+    .toSorted((a, b) => Number(a[0]) - Number(b[0]))
+    .map((one) =>
+      toJob(one, offer, { event: byId.get(one[3])!, siblings: siblings.get(one[3])!, databaseMs }),
+    );
 }
 
 /** A job that this process holds from its first moment, with the event it is about, which is still in memory. */
-function toJob(row: ClaimedRow, offer: SlotOffer, event: NewEvent, databaseMs: number): Job {
-  const [id, queue, handler, , tenant, maxAttempts, siblings] = row;
+function toJob(
+  row: ClaimedRow,
+  offer: SlotOffer,
+  of: { readonly event: NewEvent; readonly siblings: number; readonly databaseMs: number },
+): Job {
+  const [id, queue, handler, , tenant, maxAttempts] = row;
   return {
     id,
     token: offer.token,
@@ -182,12 +206,12 @@ function toJob(row: ClaimedRow, offer: SlotOffer, event: NewEvent, databaseMs: n
     tenant,
     key: null, // whoever has a key waits for it
     maxAttempts,
-    siblings,
+    siblings: of.siblings,
     attempt: 0,
     recoveries: 0,
     waitedMs: 0,
     payload: null,
-    event: jobEvent(event, databaseMs),
+    event: jobEvent(of.event, of.databaseMs),
   };
 }
 

@@ -4,6 +4,7 @@ import { UkemiError } from "../errors.ts";
 import {
   begin,
   bound,
+  isBound,
   isOfRows,
   isPlain,
   mark,
@@ -166,7 +167,7 @@ export function createHandlerTransaction(pool: Pool, limits: TransactionLimits):
     opening = connect();
     const client = await opening;
     for (const statement of all) requireSameText(client, statement);
-    await answeredIn(client, limits.commitMs, bound(client, limits));
+    if (!isBound(client, limits)) await answeredIn(client, limits.commitMs, bound(client, limits));
     hasBegun = true;
     const passesOn = !learnsNames(client, all); // where it fails, who comes behind would not know what the server knows
     return finish({ why: "it was committed", passesOn }, () => commitInOneTrip(client, all));

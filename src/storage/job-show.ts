@@ -72,8 +72,7 @@ select ${FACTS}, j.state, j.key, j.priority, j.max_attempts, to_json(j.run_at) a
   (
     select json_build_object('status', o.status, 'error_message', o.error_message, 'processed_at', o.processed_at,
       'billing_id', o.billing_id, 'office_id', o.office_id)
-    from ukemi.event_outcomes o
-    where o.event = e.id
+    from ukemi.outcome_of(e.id) as o
   ) as outcome,
   coalesce((
     select json_agg(json_build_object('number', t.number, 'outcome', t.outcome, 'error_class', t.error_class,

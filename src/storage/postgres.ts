@@ -19,8 +19,8 @@ export interface Connection extends Queryable {
   readonly pooled: boolean;
   /** Calls back once when the connection is lost; at once where it is lost already. */
   onLost(callback: () => void): void;
-  /** Calls back with the payload of each notification that this session listens for. */
-  onNotification(callback: (payload: string) => void): void;
+  /** Calls back with each notification that this session listens for. */
+  onNotification(callback: (payload: string, channel: string) => void): void;
   /** Cuts the connection at once, also where the peer no longer answers. */
   destroy(): void;
   end(): Promise<void>;
@@ -118,7 +118,8 @@ export async function connect(url: string, limits: ConnectionLimits): Promise<Co
       lost = callback;
       if (isLost) callback();
     },
-    onNotification: (callback) => client.on("notification", ({ payload }) => callback(payload ?? "")),
+    onNotification: (callback) =>
+      client.on("notification", ({ payload, channel }) => callback(payload ?? "", channel)),
     destroy,
     async end() {
       const timer = setTimeout(destroy, 1000); // a silent peer never answers the goodbye

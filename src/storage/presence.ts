@@ -10,6 +10,9 @@ import { WORKER_LOCKS } from "./live-workers.ts";
 /** The channel on which processes tell each other of new work. The payload is a queue's name, `queue/key`, or `queue/`. */
 export const CHANNEL = "ukemi_work";
 
+/** The channel on which they are told that a queue was paused. The payload is its name. */
+const PAUSES = "ukemi_pauses";
+
 /** There is work in a queue; with a key, a job waits there for its key; with an empty one, it is for later. */
 export interface News {
   readonly queue: string;
@@ -47,6 +50,8 @@ export interface PresenceOptions {
   readonly connectTimeoutMs: number;
   /** News that there is work in a queue. */
   readonly onNews: (news: News) => void;
+  /** An operator has paused the queue. */
+  readonly onPause: (queue: string) => void;
 }
 
 /** Registers the worker and takes its lock. Behind a transaction pooler there is no session: leases alone must tell. */
@@ -63,7 +68,9 @@ export async function register(options: PresenceOptions): Promise<Presence> {
     session.destroy();
     throw error;
   }
-  session.onNotification((payload) => options.onNews(readNews(payload)));
+  session.onNotification((payload, channel) =>
+    channel === PAUSES ? options.onPause(payload) : options.onNews(readNews(payload)),
+  );
   return {
     onLost: session.onLost,
     extend(leases, tokens, timeoutMs) {
@@ -85,6 +92,7 @@ async function takeSession(session: Connection, number: number): Promise<void> {
   await session.query("set tcp_keepalives_interval = 2");
   await session.query("set tcp_keepalives_count = 3");
   await session.query(`listen ${CHANNEL}`);
+  await session.query(`listen ${PAUSES}`);
 }
 
 /** Tells the workers of other processes that there is work in these queues. */
@@ -93,4 +101,9 @@ export async function notifyWorkers(
   queues: readonly string[],
 ): Promise<void> {
   await client.query("select pg_notify($1, queue) from unnest($2::text[]) as queue", [CHANNEL, queues]);
+}
+
+/** Tells all workers that the queue is paused: what they have claimed ahead of it must not begin. */
+export async function notifyPause(client: Pick<Connection, "query">, queue: string): Promise<void> {
+  await client.query("select pg_notify($1, $2)", [PAUSES, queue]);
 }

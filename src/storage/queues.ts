@@ -1,6 +1,6 @@
 // Queues: what waits in each, and whether an operator has paused it.
 import type { Queryable } from "./postgres.ts";
-import { notifyWorkers } from "./presence.ts";
+import { notifyPause, notifyWorkers } from "./presence.ts";
 
 /** A queue as the API and the command line show it. */
 export interface ListedQueue {
@@ -114,6 +114,7 @@ export async function changeQueue(client: Queryable, change: QueueChange): Promi
     change.actor,
     change.reason,
   ]);
-  if (!change.paused) await notifyWorkers(client, [change.name]);
+  if (change.paused) await notifyPause(client, change.name);
+  else await notifyWorkers(client, [change.name]);
   return rows[0]!.changed;
 }

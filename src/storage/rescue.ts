@@ -2,6 +2,7 @@
 import { isAlive, LOCKED_NUMBERS } from "./live-workers.ts";
 import type { Queryable } from "./postgres.ts";
 import type { Death } from "./states.ts";
+import { mayHaveBegun, PLACES } from "./begun.ts";
 
 /** How long a worker whose lock is free may take to come back before its jobs are taken: a restart of the server is no crash. */
 const GRACE_MS = 1000;
@@ -41,10 +42,11 @@ from judged j
 where w.id = j.id and (not j.lives or j.missing_since is not null)`;
 
 const RESCUE = `
-with gone as (
+with places as materialized (${PLACES}),
+gone as (
   select j.id, j.worker, j.started_at,
-    -- one that had not started cannot have killed its worker, nor one whose worker lived to say goodbye
-    j.started_at is not null and not exists (
+    -- one that had not begun cannot have killed its worker, nor one whose worker lived to say goodbye
+    ${mayHaveBegun("j")} and not exists (
       select from ukemi.workers w where w.id = j.worker and w.end_reason in ('stopped', 'replaced')
     ) as ran
   from ukemi.jobs j
@@ -56,7 +58,8 @@ with gone as (
         select from ukemi.workers w where w.id = j.worker and w.ended_at is null and w.missing_since is not null
       )
     )
-  order by j.lease_until
+  -- those that were claimed last come first: the places of those that are left must stay what they are
+  order by j.started_at desc, j.id desc
   limit 500
   -- a row that is locked is being settled at this moment
   for update of j skip locked
@@ -69,6 +72,7 @@ taken as (
     finished_at = case when gone.ran and j.recoveries >= ${CRASHES_ALONE_MAX} then ukemi.now() end,
     key_held = j.key_held and not (gone.ran and j.recoveries >= ${CRASHES_ALONE_MAX}),
     lease_until = null, lease_token = null, worker = null,
+    started_at = case when gone.ran then j.started_at end,
     error_class = 'WorkerLost', error_message = 'the process that ran it died, or did not extend its lease'
   from gone
   where j.id = gone.id

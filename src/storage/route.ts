@@ -148,14 +148,9 @@ with picked as materialized (
 wanted as materialized (
   select
     s.queue, s.name, e.id as event, e.tenant, s.priority, s.max_attempts, s.policy, s.ordered, e.received_at,
-    case
-      when s.key_by = 'tenant' then e.tenant
-      when s.key_by is not null then (
-        select coalesce(e.tenant || '/', '') || min(r.ref)
-        from ukemi.refs_of(e.id) as r
-        where r.kind = s.key_by
-      )
-    end as key
+    case when s.key_by is not null then (
+      select ukemi.key_of(s.key_by, e.tenant, array_agg(r.kind), array_agg(r.ref)) from ukemi.refs_of(e.id) as r
+    ) end as key
   from picked
   join ukemi.events e using (id)
   join ukemi.subscriptions s on ${WANTS}

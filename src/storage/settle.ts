@@ -49,7 +49,8 @@ select ukemi.settle_done(
 
 /**
  * The same for most jobs, as one plain statement: the function is four, each made ready for one row. It calls no other unless
- * the fence fails. The sum of two clocks is `ukemi.now()`.
+ * the fence fails, and writes no outcome: a job that is done says what its event comes to. The sum of two clocks is
+ * `ukemi.now()`.
  */
 const DONE_PLAINLY = `
 with fenced as (
@@ -59,14 +60,7 @@ with fenced as (
     error_class = null, error_message = null, not_yet_since = null, returns = 0
   where id = $1::bigint and lease_token = $2::uuid
     and ($3::text is null or $3::text = coalesce(current_setting('ukemi.job', true), ''))
-  returning event, finished_at
-),
-outcome as (
-  insert into ukemi.event_outcomes (event, status, processed_at)
-  select event, 'success', finished_at
-  from fenced
-  on conflict (event) do update
-  set status = excluded.status, processed_at = excluded.processed_at, error_message = null
+  returning id
 )
 select case when count(*) = 1 then true else ukemi.lease_lost() end as settled,
   case when current_setting('synchronous_commit') in ('off', 'local') then set_config('synchronous_commit', 'on', true) end
@@ -114,7 +108,7 @@ export function completionOf(job: Job, { trail, attempt, within }: Done): Statem
   };
 }
 
-/** True for the only job of an event, at its first try, of which there is nothing to say: under its lease nobody changes that. */
+/** True for a job that alone says what its event comes to, at its first try, of which there is nothing to say: under its lease nobody changes that. */
 const isPlain = ({ event, siblings, attempt, recoveries }: Job, { audits, links }: Trail) =>
   event !== undefined && siblings <= 1 && attempt + recoveries + audits.length + links.size === 0;
 
@@ -141,7 +135,7 @@ export async function settleDone(run: RunSql, job: Job, done: Done): Promise<voi
   });
 }
 
-const DONE_MANY = "select lost from ukemi.settle_many($1, $2, $3, $4, $5) as lost";
+const DONE_MANY = "select lost from ukemi.settle_plainly($1, $2, $3, $4, $5) as lost";
 
 /** A job whose handler wrote nothing through its transaction. */
 export interface Completion {
@@ -149,12 +143,12 @@ export interface Completion {
   readonly attempt: Try;
 }
 
-/** A job that shares its transaction with others, each the only one of its event. */
+/** A job that shares its transaction with others; each alone says what its event comes to. */
 export interface SharedCompletion extends Completion {
   readonly trail: Trail;
 }
 
-const TOGETHER = "select ukemi.settle_together($1, $2, $3, $4, $5, $6, $7, $8, $9) as settled";
+const TOGETHER = "select ukemi.settle_shared($1, $2, $3, $4, $5, $6, $7, $8, $9) as settled";
 
 /** The statement that completes all of them inside their transaction. It fails where one has lost its lease. */
 export function completionOfAll(done: readonly SharedCompletion[]): Statement {
@@ -178,7 +172,7 @@ export function completionOfAll(done: readonly SharedCompletion[]): Statement {
   };
 }
 
-/** Completes many at once, each the only job of its event. Returns the ids of those that had lost their lease. */
+/** Completes many at once, each of which alone says what its event comes to. Returns the ids of those that had lost their lease. */
 export async function settleManyDone(
   client: Queryable,
   worker: string,

@@ -2,7 +2,7 @@
 // one trip.
 import type pg from "pg";
 import { UkemiError } from "../errors.ts";
-import { begin, bound, type Bounds } from "./begin.ts";
+import { begin, bound, isBound, type Bounds } from "./begin.ts";
 import { commit } from "./commit.ts";
 import { classifyFault, isAnswered } from "./faults.ts";
 import { requireSameText } from "./handler-statements.ts";
@@ -115,7 +115,7 @@ export function createShared(pool: Pool, bounds: Bounds, lockMs: number): Shared
     const client = await connect();
     const all: Sendable[] = [lockTimeoutOf(lockMs), ...held, ...last];
     for (const statement of all) requireSameText(client, statement);
-    await answeredIn(client, bounds.commitMs, bound(client, bounds));
+    if (!isBound(client, bounds)) await answeredIn(client, bounds.commitMs, bound(client, bounds));
     const learns = learnsNames(client, all);
     const withinMs = bounds.commitMs + (held.length > 0 ? bounds.statementMs : 0);
     await answeredIn(client, withinMs, commitInOneTrip(client, all)).catch((error: unknown) => {

@@ -18,6 +18,8 @@ const NOTES_MOST = 10_000;
 const SETTINGS = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
   set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
+  -- whoever does not say so knows nothing of plain successes: what it counts is noted, to be counted anew
+  set_config('ukemi.counts_plain', 'on', true),
   -- below the time after which we would no longer wait: the server must stop too
   set_config('statement_timeout', '25s', true)`;
 
@@ -26,8 +28,10 @@ export type Found = "busy" | "recent" | "found" | "more";
 
 // The time is read before the snapshot of the search is taken: what is older than it has its transaction's number already.
 const READ = `
-select to_json(ukemi.now()) as at, to_json(sure_until) as since,
-  coalesce(found_until between ukemi.now() - $1 * interval '1 ms' and ukemi.now(), false) as recent
+select to_json(ukemi.now()) as at, to_json(all_until) as since,
+  coalesce(found_until between ukemi.now() - $1 * interval '1 ms' and ukemi.now(), false)
+    -- what the version before has looked for is still to be looked for
+    and not exists (select from ukemi.miscounted_hours) as recent
 from ukemi.counting`;
 
 /** Everything, the first time. Ids are only about in the order of receipt: an hour more is looked at. */
@@ -50,7 +54,20 @@ select date_trunc('hour', e.received_at, 'UTC')
 from ukemi.event_outcomes o
 join ukemi.events e on e.id = o.event
 where o.processed_at >= $2::timestamptz - ${MARGIN}
+union
+-- of a plain success nothing is written but that its job is done
+select date_trunc('hour', e.received_at, 'UTC')
+from ukemi.jobs j
+join ukemi.events e on e.id = j.event
+where j.state = 'done' and j.finished_at >= $2::timestamptz - ${MARGIN}
 on conflict do nothing`;
+
+// The version before counts no plain successes, and may run beside this one.
+const MISCOUNTED_HOURS = `
+with noted as (
+  delete from ukemi.miscounted_hours returning hour
+)
+insert into ukemi.stale_hours (hour) select hour from noted on conflict do nothing`;
 
 const NOTED_HOURS = `
 with noted as (
@@ -67,13 +84,21 @@ hours as (
 )
 select count(*)::int as count from noted`;
 
-// Changes of transactions that were under way at the last search have been found by this one if all of them have ended.
+/**
+ * Changes of transactions that were under way at the last search have been found by this one if all of them have ended, whoever
+ * made the last one.
+ */
+const sureUntil = (column: string) => `
+  ${column} = greatest(
+    case when $2::xid8 >= found_xmax then found_until else ${column} end,
+    $1::timestamptz - ${LATE_MAX}
+  )`;
+
+// Two times: the version before finds no plain successes, and moves only the first.
 const REMEMBER = `
 update ukemi.counting
-set sure_until = greatest(
-    case when $2::xid8 >= found_xmax then found_until else sure_until end,
-    $1::timestamptz - ${LATE_MAX}
-  ),
+set ${sureUntil("sure_until")},
+  ${sureUntil("all_until")},
   found_until = $1::timestamptz,
   found_xmax = $3::xid8,
   running_since = case when found_until >= $1::timestamptz - interval '1 hour' then running_since else $1::timestamptz end`;
@@ -96,6 +121,7 @@ export async function findStaleHours(client: Queryable, everyMs: number): Promis
   if (since === null) await client.query(ALL_HOURS, [at]);
   else await client.query(CHANGED_HOURS, [at, since]);
   const noted = await client.query<{ count: number }>(NOTED_HOURS);
+  await client.query(MISCOUNTED_HOURS);
   await client.query(REMEMBER, [at, xmin, xmax]);
   return noted.rows[0]!.count === NOTES_MOST ? "more" : "found";
 }
@@ -106,13 +132,14 @@ const COUNT_HOUR = `
 with counted as (
   select e.source, e.type, coalesce(e.tenant, '') as tenant,
     count(*) as received,
-    count(*) filter (where o.status = 'success') as success,
+    count(*) filter (where o.status = 'success' or p.status = 'success') as success,
     count(*) filter (where o.status = 'failed') as failed,
     count(*) filter (where o.status = 'skipped') as skipped,
     count(*) filter (where o.status = 'unrouted') as unrouted,
     max(e.received_at) as last_received_at
   from ukemi.events e
   left join ukemi.event_outcomes o on o.event = e.id
+  left join lateral ukemi.plain_success(case when o.event is null then e.id end) as p on true
   where e.received_at >= $1::timestamptz and e.received_at < $1::timestamptz + interval '1 hour'
   group by 1, 2, 3
 ),

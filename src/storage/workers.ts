@@ -1,5 +1,6 @@
 // Workers: who registers, and who leaves.
 import type { Queryable } from "./postgres.ts";
+import { mayHaveBegun, PLACES } from "./begun.ts";
 
 export interface NewWorker {
   readonly id: string;
@@ -7,7 +8,8 @@ export interface NewWorker {
   readonly pid: number;
   readonly version: string;
   readonly handlers: readonly string[];
-  readonly queues: readonly string[];
+  /** How many jobs of each queue may run at once. */
+  readonly concurrency: ReadonlyMap<string, number>;
   readonly hasSession: boolean;
   readonly leaseMs: number;
 }
@@ -15,8 +17,8 @@ export interface NewWorker {
 /** Registers a worker. Returns the number that its session locks. */
 export async function registerWorker(client: Queryable, worker: NewWorker): Promise<number> {
   const { rows } = await client.query<{ number: number }>(
-    `insert into ukemi.workers (id, host, pid, version, handlers, queues, has_session, lease_ms)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+    `insert into ukemi.workers (id, host, pid, version, handlers, queues, concurrency, has_session, lease_ms)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      returning number`,
     [
       worker.id,
@@ -24,7 +26,8 @@ export async function registerWorker(client: Queryable, worker: NewWorker): Prom
       worker.pid,
       worker.version,
       worker.handlers,
-      worker.queues,
+      [...worker.concurrency.keys()],
+      [...worker.concurrency.values()],
       worker.hasSession,
       worker.leaseMs,
     ],
@@ -39,7 +42,8 @@ export async function endWorker(
   reason: "stopped" | "replaced",
 ): Promise<number> {
   const { rowCount } = await client.query(
-    `with ended as (
+    `with places as materialized (${PLACES} and j.worker = $1),
+     ended as (
        update ukemi.workers
        set ended_at = ukemi.now(), end_reason = $2
        where id = $1 and ended_at is null
@@ -50,7 +54,8 @@ export async function endWorker(
      ),
      given as (
        update ukemi.jobs j
-       set state = 'ready', lease_until = null, lease_token = null, worker = null
+       set state = 'ready', lease_until = null, lease_token = null, worker = null,
+         started_at = case when ${mayHaveBegun("j")} then j.started_at end
        from held
        where j.id = held.id
        returning j.id, j.attempt, j.started_at

@@ -8,6 +8,7 @@ import { giveBackClaim, giveBackUnstarted } from "../storage/give-back.ts";
 import { settleManyDone } from "../storage/settle.ts";
 import { createCompletions } from "./completions.ts";
 import { COMMIT_MS, execute, type ExecuteOptions } from "./execute.ts";
+import type { Handler } from "./handler.ts";
 import { createReturns } from "./returns.ts";
 import { createRunning, type Running, type RunningJob } from "./running.ts";
 import { createSharedCommits } from "./shared-commits.ts";
@@ -43,16 +44,16 @@ export interface Floor {
   readonly duties: Pool;
   readonly running: Running;
   readonly slots: Slots;
-  /** The names of the handlers whose jobs go to this queue. */
-  handlersOf(queue: string): string[];
+  /** The handlers whose jobs go to this queue. */
+  handlersOf(queue: string): readonly Handler[];
   /** Asks for jobs. Never rejects: a claim whose answer was lost is given back, and none came of it. */
   claim(request: Pick<ClaimRequest, "queue" | "most" | "alone" | "behind" | "afterTenant">): Promise<Claimed>;
   /** Runs a job for which a place was taken, as soon as a slot is free. */
   run(job: Job, askedAt: number): void;
   /** Runs a job for which a place was taken, at once. Resolves when it has ended; never rejects. */
   runAtOnce(job: Job, askedAt: number): Promise<void>;
-  /** Gives back what was claimed ahead and has not started. */
-  giveBackAhead(): void;
+  /** Gives back what was claimed ahead and has not started: of one queue, or of all. */
+  giveBackAhead(queue?: string): void;
   /** Gives back whatever was claimed under the token and not started: the answer was lost, or it came too late. */
   giveBackClaim(token: string): void;
   /** Gives up what could not be given back yet: its leases will lapse. */
@@ -84,8 +85,7 @@ export function createFloor(options: FloorOptions): Floor {
     }),
     completions: createCompletions((completions) => settleManyDone(duties, worker, completions)),
   };
-  const handlersOf = (queue: string) =>
-    [...handlers.values()].flatMap((handler) => (handler.queue === queue ? handler.name : []));
+  const handlersOf = (queue: string) => [...handlers.values()].filter((handler) => handler.queue === queue);
   const returnClaim = (token: string) => void returns.until(() => giveBackClaim(duties, worker, token));
 
   /** The next job of the key may run. Where this fails, the sweep finds it. */
@@ -116,8 +116,8 @@ export function createFloor(options: FloorOptions): Floor {
   }
 
   /** Whoever has a free slot may have them; what was lost meanwhile is not ours to give. */
-  function giveBackAhead(): void {
-    const ahead = shelf.clear();
+  function giveBackAhead(queue?: string): void {
+    const ahead = shelf.clear(queue);
     if (ahead.length === 0) return;
     for (const entry of ahead) running.remove(entry);
     void returnUnstarted(ahead.map(({ job }) => job));
@@ -143,7 +143,7 @@ export function createFloor(options: FloorOptions): Floor {
       const token = running.expect();
       const askedAt = steadyMs();
       try {
-        const mine = { handlers: handlersOf(request.queue), worker, token, leaseMs };
+        const mine = { handlers: handlersOf(request.queue).map(({ name }) => name), worker, token, leaseMs };
         return { jobs: await claimJobs(duties, { ...request, ...mine }, options.keyring), askedAt };
       } catch (error) {
         tell("warn", "claiming jobs failed", { queue: request.queue, error: describeFault(error) });

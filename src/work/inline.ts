@@ -100,13 +100,15 @@ async function storeInline(visit: Visit): Promise<StoredEvent> {
 }
 
 function offerFor(inline: readonly Handler[], options: InlineOptions): SlotOffer {
+  const names = inline.map((handler) => handler.name);
   const limits = inline.map((handler) => handler.timeLimitMs ?? options.timeLimitMs);
   return {
     worker: uuidv7(Date.now()),
     token: uuidv7(Date.now()),
     leaseMs: LEASE_MS,
-    handlers: inline.map((handler) => handler.name),
-    slots: new Map([[INLINE, inline.length]]),
+    queues: [INLINE],
+    handlers: names,
+    takers: (events) => events.map(() => names),
     always: true,
     // a second delivery of the same event waits for the first, and then knows whether it is a duplicate
     lockTimeoutMs: limits.reduce((sum, limit) => sum + limit, 0),

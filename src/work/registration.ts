@@ -25,6 +25,8 @@ export interface RegistrationOptions extends Pick<
   readonly wake: (queues: readonly string[]) => void;
   /** Says that there is a job for later. */
   readonly wakeLater: () => void;
+  /** Says that nothing more of the queue may begin. */
+  readonly hold: (queue: string) => void;
   readonly stopping: AbortSignal;
 }
 
@@ -44,13 +46,14 @@ export async function registerAnew(
         url: options.directUrl,
         connectTimeoutMs: CONNECT_TIMEOUT_MS,
         onNews: (news) => void hear(news, options),
+        onPause: options.hold,
         worker: {
           id,
           host: hostname(),
           pid: process.pid,
           version: VERSION,
           handlers: [...options.handlers.keys()],
-          queues: [...options.concurrency.keys()],
+          concurrency: options.concurrency,
           leaseMs: options.leaseMs,
         },
       });

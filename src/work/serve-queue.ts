@@ -11,6 +11,8 @@ export interface QueueServer {
   wake(): void;
   /** A slot is free: news only where the last claim left something behind. */
   slotFreed(): void;
+  /** The queue was paused: what a claim under way brings must not begin. */
+  hold(): void;
   /** Free slots that no claim is reaching for: jobs may be inserted into them. */
   offered(): number;
 }
@@ -26,6 +28,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
   let claiming = false; // what is inserted as claimed now could overtake what the claim finds
   let exhausted = false; // the last claim found less than it asked for, and there was no news since
   let hasNews = true; // since the last claim
+  let held = false; // since then
   let gathering: NodeJS.Timeout | undefined;
 
   function gathered(): void {
@@ -55,6 +58,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         if (hasNews || steadyMs() - begunAt > BEHIND_MS) behind = undefined;
         if (behind === undefined) begunAt = steadyMs();
         hasNews = false;
+        held = false;
         const { jobs, askedAt } = await claim({ queue, most, alone: false, behind, afterTenant });
         claiming = false;
         behind = jobs.length === most ? endOfOneKind(jobs) : undefined;
@@ -65,9 +69,10 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
           afterTenant = "";
           bell.ring();
         }
-        slots.release(queue, over.aborted ? most : most - jobs.length);
-        if (over.aborted && jobs[0]) giveBackClaim(jobs[0].token);
-        if (!over.aborted) for (const job of jobs) run(job, askedAt);
+        const mayBegin = !over.aborted && !held;
+        slots.release(queue, mayBegin ? most - jobs.length : most);
+        if (mayBegin) for (const job of jobs) run(job, askedAt);
+        else if (jobs[0]) giveBackClaim(jobs[0].token);
       }
       // a slot that becomes free rings where there may be more
       if (!over.aborted) await bell.wait(pollMs);
@@ -88,6 +93,7 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
       if (slots.halfFree(queue)) bell.ring();
       else if (slots.free(queue) > 0) gathering ??= setTimeout(gathered, GATHER_MS);
     },
+    hold: () => void (held = true),
     offered: () => (claiming ? 0 : floor().slots.free(queue)),
   };
 }

@@ -7,8 +7,8 @@ export interface Shelf {
   put(running: RunningJob, askedAt: number): void;
   /** The one of the queue that has waited longest. */
   take(queue: string): RunningJob | undefined;
-  /** Takes all of them away. */
-  clear(): RunningJob[];
+  /** Takes all of them away: those of one queue, or of every queue. */
+  clear(queue?: string): RunningJob[];
 }
 
 /** What was claimed so long ago, and did not start, waits for jobs that have become slow. */
@@ -20,15 +20,15 @@ interface Waiting {
   readonly askedAt: number;
 }
 
-/** `onStale` is told when jobs wait too long: they should be given back. */
-export function createShelf(onStale: () => void): Shelf {
+/** `onStale` is told when jobs of a queue wait too long: they should be given back. */
+export function createShelf(onStale: (queue: string) => void): Shelf {
   const rows = new Map<string, Waiting[]>();
   let size = 0;
   let looking: NodeJS.Timeout | undefined;
 
   function look(): void {
     const since = steadyMs() - WAIT_MS;
-    if ([...rows.values()].some(([first]) => first && first.askedAt < since)) onStale();
+    for (const [queue, [first]] of rows) if (first && first.askedAt < since) onStale(queue);
   }
 
   function left(count: number): void {
@@ -52,9 +52,10 @@ export function createShelf(onStale: () => void): Shelf {
       if (first) left(1);
       return first?.running;
     },
-    clear() {
-      const all = [...rows.values()].flat();
-      rows.clear();
+    clear(queue) {
+      const queues = queue === undefined ? [...rows.keys()] : [queue];
+      const all = queues.flatMap((one) => rows.get(one) ?? []);
+      for (const one of queues) rows.delete(one);
       left(all.length);
       return all.map(({ running }) => running);
     },

@@ -13,6 +13,8 @@ export interface Shift {
   run(): Promise<void>;
   /** There may be work in the queue. */
   wake(queue: string): void;
+  /** The queue was paused: what was claimed ahead of it must not begin. */
+  hold(queue: string): void;
   /** Jobs were taken over from a worker that is gone. */
   wakeAlone(): void;
   /** Rings when a job is to be tried again later. */
@@ -44,12 +46,16 @@ export function createShift(
     onNews: wake,
     onScheduled: dueBell.ring,
   });
-  over.signal.addEventListener("abort", floor.giveBackAhead, { once: true });
+  over.signal.addEventListener("abort", () => floor.giveBackAhead(), { once: true });
 
   return {
     worker: options.worker,
     running: floor.running,
     wake,
+    hold(queue) {
+      servers.get(queue)?.hold();
+      floor.giveBackAhead(queue);
+    },
     wakeAlone: aloneBell.ring,
     due: dueBell,
     async run() {

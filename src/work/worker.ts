@@ -84,7 +84,8 @@ export function createWorker(options: WorkerOptions): Worker {
   );
   const homes = [...options.handlers.values()].map(({ name, queue }) => ({ handler: name, queue }));
   const wakeLater = () => shift?.due.ring();
-  const registration = { ...options, wake, wakeLater, stopping: stopping.signal };
+  const hold = (queue: string) => shift?.hold(queue);
+  const registration = { ...options, wake, wakeLater, hold, stopping: stopping.signal };
   let shift: Shift | undefined;
   let life: Promise<void> | undefined;
 

@@ -114,6 +114,19 @@ test("leaves nothing behind when a migration fails, and applies it when it is me
   expect(await migrateStore(url)).toEqual({ from: 99, to: 99 });
 });
 
+test("takes over the large index of version 17 where somebody made it before, as the guide says", async () => {
+  const { url, pool } = await createDatabase({ empty: true });
+  const known = await readMigrations();
+  await migrate(
+    pool,
+    known.filter(({ version }) => version <= 16),
+  );
+  const guide = await readFile(new URL("../../docs/guides/operating.md", import.meta.url), "utf8");
+  await pool.query(/create index concurrently if not exists .*;/.exec(guide)![0]);
+  await migrateStore(url);
+  expect(await dumpSchema(pool)).toBe(await readFile(SCHEMA, "utf8"));
+});
+
 test("waits for a table that somebody holds locked, instead of blocking everyone behind it", async () => {
   const { pool } = await createDatabase();
   const holder = await pool.connect();

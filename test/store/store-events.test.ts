@@ -1,7 +1,8 @@
 // The one statement that stores a batch: duplicates, jobs, refs, and what an unknown commit turns into.
 import { expect, test, vi } from "vitest";
-import { storeEvents } from "../../src/storage/events.ts";
+import { storeEvents, type NewEvent } from "../../src/storage/events.ts";
 import { registerSubscription } from "../../src/storage/subscriptions.ts";
+import { countBlocks } from "../support/buffers.ts";
 import { createDatabase } from "../support/database.ts";
 import { newEvent, storeDirectly, watchDurability, withConnection } from "../support/store.ts";
 
@@ -29,8 +30,9 @@ test("gives a duplicate the id of the event that another session stores at the s
     worker: crypto.randomUUID(),
     token: crypto.randomUUID(),
     leaseMs: 1000,
+    queues: [],
     handlers: [],
-    slots: new Map<string, number>(),
+    takers: (events: readonly NewEvent[]) => events.map(() => []),
     lockTimeoutMs: 30_000,
   };
   await withConnection(url, (other) =>
@@ -169,4 +171,41 @@ test("stores bytes, text of any script and times exactly", async () => {
       ref: 'r_"1",{}',
     },
   ]);
+});
+
+test("what a commit costs does not grow with the jobs that wait in a queue", async () => {
+  const { url, pool } = await createDatabase();
+  await registerSubscription(pool, { name: "all", pattern: "*", source: "stripe" });
+  const offer = {
+    worker: crypto.randomUUID(),
+    token: crypto.randomUUID(),
+    leaseMs: 1000,
+    queues: ["default"],
+    handlers: ["all"],
+    takers: (events: readonly NewEvent[]) => events.map(() => ["all"]),
+  };
+  const { client, count } = await countBlocks(url);
+  let stored = 0;
+  const storeOne = async () => {
+    const event = newEvent(`evt_${(stored += 1)}`);
+    return storeEvents({ query: client.query.bind(client), pooled: false }, [event], offer);
+  };
+  // planned when nothing waits, as after a quiet night
+  await pool.query("vacuum analyze ukemi.jobs");
+  for (let round = 0; round < 10; round += 1) await storeOne();
+  const wait = async (jobs: number) => {
+    await storeDirectly(
+      url,
+      Array.from({ length: jobs }, (_, index) => `evt_${jobs}_${index}`),
+    );
+    await storeOne();
+    return count(storeOne);
+  };
+  const few = await wait(10);
+  const many = await wait(5000);
+  expect(many).toBeLessThan(few + 20);
+  const { rows } = await pool.query(
+    "select count(*)::int as running from ukemi.jobs where state = 'running'",
+  );
+  expect(rows).toEqual([{ running: 10 }]); // and nothing has overtaken what waits
 });

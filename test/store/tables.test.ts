@@ -46,6 +46,22 @@ test("refuses changes in a session that replays a replication stream, too", asyn
   client.release(true);
 });
 
+test("refuses to truncate jobs, and asks those that go what they said in a session that replays a stream, too", async () => {
+  const { url, pool } = await createDatabase();
+  await pool.query("insert into ukemi.subscriptions (name, source, pattern) values ('h', 'stripe', '*')");
+  await storeDirectly(url, ["evt_1"]);
+  await pool.query("update ukemi.jobs set state = 'done', finished_at = ukemi.now()");
+  const client = await pool.connect();
+  for (const role of ["origin", "replica"]) {
+    await client.query(`set session_replication_role = ${role}`);
+    await expect(client.query("truncate ukemi.jobs")).rejects.toThrow(/append-only/);
+  }
+  await client.query("delete from ukemi.jobs");
+  client.release(true);
+  const { rows } = await pool.query("select status from ukemi.webhook_events");
+  expect(rows).toEqual([{ status: "success" }]);
+});
+
 test("lets retention delete under its flag, which ends with the transaction", async () => {
   const { url, pool } = await createDatabase();
   await storeDirectly(url, ["evt_1", "evt_2"]);

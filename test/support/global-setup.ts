@@ -8,7 +8,7 @@ import { memoryFolder } from "../../scripts/machine.mjs";
 import { startEmbedded } from "../../src/storage/embedded/embedded.ts";
 import { migrateStore } from "../../src/storage/open.ts";
 import { openPool } from "../../src/storage/postgres.ts";
-import { JOB_CHECKS } from "./job-checks.ts";
+import { ROW_CHECKS } from "./row-checks.ts";
 import { withDatabase } from "./url.ts";
 
 declare module "vitest" {
@@ -42,7 +42,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function addChecks(url: string): Promise<void> {
   const pool = openPool(url, { max: 1 });
-  await pool.query(JOB_CHECKS);
+  await pool.query(ROW_CHECKS);
   await pool.end();
 }
 

@@ -11,7 +11,7 @@ import { rescueJobs } from "../../src/storage/rescue.ts";
 import { WORKER_LOCKS } from "../../src/storage/live-workers.ts";
 import * as model from "./job-model.ts";
 import { MINUTE, type Model, type ModelJob } from "./job-model.ts";
-import { ALL_HANDLERS, compare, hire, LEASE_MS, readNow, type HANDLERS, type World } from "./job-world.ts";
+import { ALL_HANDLERS, compare, HANDLERS, hire, LEASE_MS, readNow, type World } from "./job-world.ts";
 import { newEvent } from "./store.ts";
 
 export interface NewTaskAct {
@@ -75,8 +75,16 @@ export async function store(
   const stored = newEvent(uuidv7(Date.now()), { type: event.type, refs });
   const worker = workers[event.worker]!.id;
   const token = uuidv7(Date.now());
-  const slots = new Map([["one", event.slots]]);
-  const offer: SlotOffer = { worker, token, leaseMs: LEASE_MS, handlers: ALL_HANDLERS, slots };
+  const names = HANDLERS[event.type].toSorted().slice(0, event.slots);
+  const takers = (events: readonly unknown[]) => events.map(() => names);
+  const offer: SlotOffer = {
+    worker,
+    token,
+    leaseMs: LEASE_MS,
+    queues: ["one"],
+    handlers: ALL_HANDLERS,
+    takers,
+  };
   const busy = model
     .listJobs(expected)
     .some((job) => job.queue === "one" && job.state === "ready" && job.recoveries === 0);

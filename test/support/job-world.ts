@@ -186,7 +186,7 @@ export async function hire({ session }: World): Promise<{ id: string; number: nu
     pid: 1,
     version: "0",
     handlers: [],
-    queues: [],
+    concurrency: new Map(),
     hasSession: true,
     leaseMs: LEASE_MS,
   };

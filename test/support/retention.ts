@@ -34,7 +34,8 @@ export async function finishJobs(
        insert into ukemi.attempts (job, number, outcome) select id, 1, 'done' from ended
      )
      insert into ukemi.event_outcomes (event, status, processed_at)
-     select distinct on (event) event, 'success', ukemi.now() from ended where event is not null
+     -- of jobs that are done nothing more is written
+     select distinct on (event) event, 'success', ukemi.now() from ended where event is not null and $2 <> 'done'
      on conflict (event) do update set status = 'success'`,
     [eventIds ?? null, state],
   );

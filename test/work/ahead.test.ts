@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import type { Pool } from "../../src/storage/postgres.ts";
 import { createDatabase } from "../support/database.ts";
+import { MANDATE, operateOn } from "../support/dead.ts";
 import { createSignal } from "../support/sender.ts";
 import { until } from "../support/until.ts";
 import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
@@ -83,4 +84,44 @@ test("a worker that is stopped gives back at once what has not started, while it
   next.ukemi.on("stripe", TYPE, () => {});
   await next.ukemi.work();
   await expectUnburnt(pool);
+});
+
+test("what was claimed ahead of a pause does not begin: it is given back, and waits for the queue to be resumed", async () => {
+  const { url, pool } = await createDatabase();
+  const { seen, letGo } = await workAhead(url, pool);
+  const { queues } = operateOn(pool);
+  await queues.pause("default", MANDATE);
+  await until(async () => (await countRunning(pool)) === CONCURRENCY, "the rest to be given back");
+  const waiting = async () =>
+    (await pool.query("select from ukemi.jobs where state = 'ready' and started_at is null")).rowCount!;
+  const left = await waiting();
+  letGo();
+  await until(async () => (await countRunning(pool)) === 0, "those that had begun to end");
+  expect(await waiting(), "nothing more has begun").toBe(left);
+  await queues.resume("default", MANDATE);
+  await expectUnburnt(pool);
+  expect(seen.peak).toBe(CONCURRENCY);
+});
+
+test("a session that is lost tells of no tries that were none", async () => {
+  const { url, pool } = await createDatabase();
+  const { letGo } = await workAhead(url, pool);
+  await pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and application_name like 'ukemi %'`,
+  );
+  await until(
+    async () => (await pool.query("select from ukemi.workers where end_reason = 'replaced'")).rowCount === 1,
+    "the worker to come back",
+  );
+  letGo();
+  const jobs = await untilDrained(pool);
+  expect(
+    jobs.filter(({ state, attempt, recoveries }) => state !== "done" || attempt !== 1 || recoveries !== 0),
+  ).toEqual([]);
+  const { rows } = await pool.query<{ outcome: string }>("select outcome from ukemi.attempts");
+  expect(new Set(rows.map(({ outcome }) => outcome)), "of those that had begun").toEqual(
+    new Set(["returned"]),
+  );
+  expect(rows.length).toBeLessThanOrEqual(2 * CONCURRENCY);
 });

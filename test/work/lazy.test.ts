@@ -36,7 +36,7 @@ test("many handlers that never touch tx run at once without a connection, and ar
   const jobs = await untilDrained(pool);
   expect(jobs.map(({ state, attempt }) => [state, attempt])).toEqual(EVENTS.map(() => ["done", 1]));
   expect(await handlerConnections(pool)).toEqual([]);
-  const { rows } = await pool.query("select status, count(*)::int from ukemi.event_outcomes group by status");
+  const { rows } = await pool.query("select status, count(*)::int from ukemi.webhook_events group by status");
   expect(rows).toEqual([{ status: "success", count: EVENTS.length }]);
 });
 

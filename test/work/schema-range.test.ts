@@ -1,10 +1,12 @@
 // Rolling deploys: version N−1 runs on schema N, and work goes on while the schema is migrated under it.
 import { expect, test } from "vitest";
 import { migrate, readMigrations, type Migration } from "../../src/storage/migrate.ts";
+import { settleFailed } from "../../src/storage/settle-failed.ts";
 import { countEvents } from "../../src/operate/statistics-round.ts";
 import { createDatabase } from "../support/database.ts";
-import { MANDATE } from "../support/dead.ts";
+import { HANDLER, MANDATE, operateOn, register } from "../support/dead.ts";
 import { until } from "../support/until.ts";
+import { claimAs16, settleManyAs16, settleTogetherAs16 } from "../support/version-16.ts";
 import { makeUkemi, storeElsewhere, untilDrained } from "../support/work.ts";
 
 const TYPE = "payment_intent.succeeded";
@@ -127,6 +129,36 @@ test("goes on working while the next version migrates the schema, and starts aga
     "select count(*)::int as n, count(distinct event)::int as events from ledger",
   );
   expect(rows).toEqual([{ n: 200, events: 200 }]);
+});
+
+test("a replayed job that was claimed before plain successes came is completed after that, and its event is a success", async () => {
+  const { pool } = await createDatabase({ empty: true });
+  const known = await readMigrations();
+  await migrate(
+    pool,
+    known.filter(({ version }) => version <= 16),
+  );
+  await register(pool);
+  for (const id of ["evt_many", "evt_together"]) await pool.query(VERSION_1, [id]);
+  for (const job of await claimAs16(pool, HANDLER)) {
+    const error = { class: "Error", message: "broken", stack: null };
+    const attempt = { durationMs: 1, worker: "00000000-0000-7000-8000-000000000016", traceId: null };
+    await settleFailed(pool, job, { next: "die", death: "exhausted", error }, attempt);
+  }
+  expect((await operateOn(pool).dead.replay({ all: true }, MANDATE)).changed).toBe(2);
+  const [many, together] = await claimAs16(pool, HANDLER);
+  await migrate(pool, known);
+  await settleManyAs16(pool, [many!]);
+  await settleTogetherAs16(pool, [together!], "b1");
+  const { rows } = await pool.query(
+    `select event_id, status, billing_id, processed_at is not null as processed
+     from ukemi.webhook_events
+     order by event_id`,
+  );
+  expect(rows).toEqual([
+    { event_id: "evt_many", status: "success", billing_id: null, processed: true },
+    { event_id: "evt_together", status: "success", billing_id: "b1", processed: true },
+  ]);
 });
 
 test("refuses to start on a schema that needs newer code, and says so", async () => {

@@ -14,6 +14,7 @@ import { createDatabase } from "../support/database.ts";
 import { MANDATE, operateOn, readOutcomes, register } from "../support/dead.ts";
 import { seededRandom } from "../support/seed.ts";
 import { newEvent } from "../support/store.ts";
+import { countAs16, countHourAs16, findAs16 } from "../support/version-16.ts";
 import { moveClock } from "../support/worked.ts";
 
 const RUNS = Number(process.env.UKEMI_TEST_RUNS ?? 12);
@@ -158,6 +159,10 @@ const ACTS = {
   async countTwice(pool: Pool) {
     await Promise.all([count(pool), count(pool)]);
   },
+  /** A process of the version before, all of its round or a part of it. */
+  async countBefore(pool: Pool, number: number) {
+    await [countAs16, findAs16, countHourAs16][number % 3]!(pool);
+  },
 } as const;
 
 const OFTEN = ["receive", "receive", "receive", "die", "done", "replay"] as const;
@@ -250,6 +255,34 @@ test("an event and an outcome that are committed late are counted, also when man
   await count(pool);
   expect(await compare(pool)).toBe(3);
   expect(Object.values(await readOutcomes(pool)).toSorted()).toEqual(["pending", "success", "unrouted"]);
+});
+
+test("what a process of the version before has counted without plain successes is counted again", async () => {
+  const { pool } = await createDatabase();
+  const pass = (time: string) => pool.query("update ukemi.clock set shift = shift + $1::interval", [time]);
+  await pool.query(
+    "update ukemi.clock set shift = date_trunc('hour', clock_timestamp()) + interval '5 minutes' - clock_timestamp()",
+  );
+  await registerAll(pool);
+  await store(pool, [event("one"), event("one"), event("one")]);
+  await count(pool);
+  // the other looks past the old hour, and counts the one that goes on
+  await pass("3 hours");
+  for (let times = 0; times < 3; times += 1) {
+    await pass("10 minutes");
+    await store(pool, [event("one")]);
+    await countAs16(pool);
+    await ACTS.done(pool, 1);
+    await countAs16(pool);
+  }
+  await countEvents(pool); // nobody who knows better was here lately
+  await compare(pool);
+  const { rows } = await pool.query("select received, success from ukemi.event_hours order by hour");
+  expect(rows).toEqual([
+    { received: 3, success: 3 },
+    { received: 3, success: 3 },
+  ]);
+  expect((await pool.query("select from ukemi.miscounted_hours")).rowCount).toBe(0);
 });
 
 test("receiving and settling note nothing; only what is pending again is noted", async () => {

@@ -1,7 +1,17 @@
-// What must be true of every job and outcome, as checks of the database that tests run on. In production they would cost as
+// What must be true of every event, job and outcome, as checks of the database that tests run on. In production they would cost as
 // much as all the rest of settling a job.
 
-export const JOB_CHECKS = `
+export const ROW_CHECKS = `
+alter table ukemi.events
+  add constraint events_bounded check (
+    octet_length(event_id) between 1 and 255
+    and octet_length(source) between 1 and 64
+    and octet_length(account) <= 255
+    and octet_length(type) between 1 and 255
+    and octet_length(tenant) between 1 and 255
+  ),
+  add constraint events_origin check (origin in ('webhook', 'reconcile', 'api', 'test')),
+  add constraint events_refs check (cardinality(ref_kinds) = cardinality(ref_ids));
 alter table ukemi.jobs
   add constraint jobs_state check (state in ('scheduled', 'ready', 'waiting', 'running', 'done', 'dead', 'cancelled')),
   add constraint jobs_lease check (
