@@ -68,7 +68,7 @@ const lockKey = (name: string) => `hashtextextended('ukemi.destination' || ${nam
  */
 export const keepGoing = (name: string): string => `pg_advisory_xact_lock_shared(${lockKey(name)})::text`;
 
-/** Waits for those who have looked, when the row is written: from now on everybody sees it, or waits for our commit. */
+/** Waits for those who have looked: from now on everybody waits for our commit, and sees what we write. */
 export async function outwait(client: Queryable, destination: string): Promise<void> {
   await client.query(`select pg_advisory_xact_lock(${lockKey("$1::text")})::text`, [destination]);
 }
@@ -296,6 +296,9 @@ export async function noteHealth(
      returning opened_at is null and (failures >= $2 or $3) as opened`,
     [destination, FAILURES_MAX, health === "blocked"],
   );
+  const { opened } = rows[0]!;
+  // before the time is noted: those that did not see it open have all begun by then
+  if (opened) await outwait(client, destination);
   await client.query(
     `update ukemi.destinations
      set opened_at = coalesce(opened_at, ukemi.now()), open_reason = $4, probes = probes + 1,
@@ -305,7 +308,5 @@ export async function noteHealth(
        and not exists (select from ukemi.effects e where e.id = $7::uuid and e.begun_at < opened_at)`,
     [destination, FAILURES_MAX, health === "blocked", reason, OPEN_MS_MAX, OPEN_MS, effect],
   );
-  if (!rows[0]!.opened) return undefined;
-  await outwait(client, destination);
-  return "opened";
+  return opened ? "opened" : undefined;
 }

@@ -205,3 +205,36 @@ test("whoever closes the circuit does not wait for a job that has been begun sin
   expect(await start(worker.client, effects[1]!)).toMatchObject({ is: "go" });
   await close(worker);
 });
+
+test("a call that began before the circuit opened says nothing new, however close", async () => {
+  const { url, pool, effects, start } = await plan(2);
+  const [worker, opener] = [await open(url), await open(url)];
+  let goOn = () => {};
+  const gate = new Promise<void>((resolve) => (goOn = resolve));
+  let hasLooked = false;
+  const slow = {
+    async query(text: string, values?: unknown[]) {
+      if (text.includes("set state = 'sending'")) {
+        hasLooked = true;
+        await gate;
+      }
+      return worker.client.query(text, values);
+    },
+  } as Queryable;
+  const begun = start(slow, effects[0]!);
+  await until(() => hasLooked, "the worker to have looked at its destination");
+  const note = (effect: string) => ({ effect, health: "blocked", reason: "a wrong password" }) as const;
+  const opened = noteHealth(opener.client, URL, note(effects[1]!));
+  expect(await untilHeldUp(pool, opener, opened)).toBe("waits");
+  goOn();
+  expect(await begun).toMatchObject({ is: "go" });
+  await close(worker);
+  expect(await opened).toBe("opened");
+  await close(opener);
+  const read = async () =>
+    (await pool.query("select opened_at, probe_at, probes from ukemi.destinations")).rows;
+  const before = await read();
+  expect(before).toMatchObject([{ probes: 1 }]);
+  expect(await noteHealth(pool, URL, note(effects[0]!))).toBeUndefined();
+  expect(await read()).toEqual(before);
+});
