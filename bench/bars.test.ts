@@ -15,11 +15,19 @@ test("the table has the bars that were measured, in their order, and says what c
     { bar: "latency", measured: 1.234 },
     { bar: "ingestRedis", measured: undefined },
     { bar: "ingestLimit", measured: 0.9 },
+    { bar: "ingestPeers", measured: 4.4, byHand: 4.567 },
   ]);
   expect(bars.map(({ cells }) => cells)).toEqual([
-    ["ingest ÷ group commit of the same rows by hand", "**0.90**", "≥ 0.85", "reached"],
-    ["ingest ÷ BullMQ behind HTTP", "not run", "≥ 1", ""],
-    ["latency in the same process, p50", "**1.23 ms**", "< 1.5 ms", "reached"],
-    ["growth: ingest", "**0.70**", "≥ 0.9", "**not reached**"],
+    ["ingest ÷ group commit of the same rows by hand", "**0.90**", "", "≥ 0.85", "reached"],
+    [
+      "ingest ÷ the best of graphile-worker, pg-boss, DBOS behind HTTP",
+      "**4.40**",
+      "4.57",
+      "≥ 5",
+      "**not reached**",
+    ],
+    ["ingest ÷ BullMQ behind HTTP", "not run", "", "≥ 1", ""],
+    ["latency in the same process, p50", "**1.23 ms**", "", "< 1.5 ms", "reached"],
+    ["growth: ingest", "**0.70**", "", "≥ 0.9", "**not reached**"],
   ]);
 });

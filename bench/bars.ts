@@ -40,6 +40,8 @@ export interface Judged {
   readonly measured: number | undefined;
   /** Which of several figures of the same bar. */
   readonly of?: string;
+  /** What the limit by hand comes to against the same: a bar beyond it is beyond the machine, or beyond the tables. */
+  readonly byHand?: number | undefined;
 }
 
 export function isReached(name: BarName, measured: number): boolean {
@@ -47,7 +49,7 @@ export function isReached(name: BarName, measured: number): boolean {
   return measured >= atLeast && measured <= atMost && measured < below;
 }
 
-export const COLUMNS_OF_BARS = ["", "measured", "bar", ""] as const;
+export const COLUMNS_OF_BARS = ["", "measured", "by hand", "bar", ""] as const;
 
 /** The bars that were measured, in their order. */
 export function barsIn<T extends Judged>(
@@ -59,11 +61,12 @@ export function barsIn<T extends Judged>(
     .map((one) => ({ of: one, cells: cellsOf(one) }));
 }
 
-function cellsOf({ bar, measured, of }: Judged): readonly string[] {
+function cellsOf({ bar, measured, of, byHand }: Judged): readonly string[] {
   const { what, unit }: Bar = BARS[bar];
   return [
     of === undefined ? what : `${what}: ${of}`,
     measured === undefined ? "not run" : `**${withUnit(measured.toFixed(2), unit)}**`,
+    byHand === undefined ? "" : withUnit(byHand.toFixed(2), unit),
     limitOf(BARS[bar]),
     measured === undefined ? "" : isReached(bar, measured) ? "reached" : "**not reached**",
   ];

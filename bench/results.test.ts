@@ -24,7 +24,7 @@ test("a look does not replace a measurement, and everything else is replaced by 
 test("each table and each bar says of how many rounds it is", () => {
   const document = documentOf([result(true, 4)]);
   expect(document).toContain(
-    "| latency in the same process, p50 | **2.00 ms** | < 1.5 ms | **not reached** | 4 rounds, quick: a look, not a measurement |",
+    "| latency in the same process, p50 | **2.00 ms** |  | < 1.5 ms | **not reached** | 4 rounds, quick: a look, not a measurement |",
   );
   expect(document).toContain(
     "## Latency\n\n2026-11-16T17:00Z, 4 rounds, quick: a look, not a measurement. 2 × a machine.\n\n|  | ms |",

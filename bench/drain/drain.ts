@@ -32,9 +32,10 @@ async function measure(bench: Bench, drain: Drain): Promise<void> {
     });
     const figures = await runContest(contestants, bench);
     await report(bench, drain, { figures, started });
-    for (const { bar, ours = drain.workers[0].name, theirs } of drain.bars) {
-      const hasRun = figures.has(ours) && figures.has(theirs);
-      bench.judge({ bar, measured: hasRun ? ratioOf(figures, ours, theirs).median : undefined });
+    for (const { bar, ours = drain.workers[0].name, theirs, byHand } of drain.bars) {
+      const ratio = (name: string) =>
+        figures.has(name) && figures.has(theirs) ? ratioOf(figures, name, theirs).median : undefined;
+      bench.judge({ bar, measured: ratio(ours), byHand: byHand === undefined ? undefined : ratio(byHand) });
     }
   } finally {
     await Promise.all([...started.values()].map((program) => program.stop()));

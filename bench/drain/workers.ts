@@ -28,6 +28,8 @@ export interface Drain {
     /** @default the first worker */
     readonly ours?: string;
     readonly theirs: string;
+    /** The limit of the same. */
+    readonly byHand?: string;
   }[];
 }
 
@@ -36,6 +38,8 @@ const OWN_COMMIT = { BENCH_CONCURRENCY: "32", BENCH_CONNECTIONS: "8" };
 const SEND = "ukemi, tx.send";
 const SHARED = "ukemi, sharedCommit";
 const ONE_FLUSH = "limit: one-flush transaction by hand";
+const TOGETHER = "limit: 100 effects per commit by hand";
+const CLAIMS = "limit: claim and complete 500 by hand";
 const GRAPHILE = "graphile-worker";
 
 export const ONCE: Drain = {
@@ -80,7 +84,7 @@ export const ONCE: Drain = {
       notes: "one commit for each job, pipelined, 8 lanes",
     },
     {
-      name: "limit: 100 effects per commit by hand",
+      name: TOGETHER,
       file: "./drain/limit-once.ts",
       schema: true,
       env: { BENCH_BATCH: "100x4" },
@@ -123,9 +127,9 @@ export const ONCE: Drain = {
     },
   ],
   bars: [
-    { bar: "drainTransactional", ours: SEND, theirs: TRANSACTIONAL },
+    { bar: "drainTransactional", ours: SEND, theirs: TRANSACTIONAL, byHand: ONE_FLUSH },
     { bar: "drainLimit", ours: SEND, theirs: ONE_FLUSH },
-    { bar: "drainShared", ours: SHARED, theirs: TRANSACTIONAL },
+    { bar: "drainShared", ours: SHARED, theirs: TRANSACTIONAL, byHand: TOGETHER },
   ],
 };
 
@@ -142,7 +146,7 @@ export const NOOP: Drain = {
       notes: "concurrency 100, logs and metrics on",
     },
     {
-      name: "limit: claim and complete 500 by hand",
+      name: CLAIMS,
       file: "./drain/limit-noop.ts",
       schema: true,
       notes: "2 lanes",
@@ -168,5 +172,5 @@ export const NOOP: Drain = {
       notes: "Redis, appendfsync always; concurrency 200",
     },
   ],
-  bars: [{ bar: "noopGraphile", theirs: GRAPHILE }],
+  bars: [{ bar: "noopGraphile", theirs: GRAPHILE, byHand: CLAIMS }],
 };

@@ -51,7 +51,8 @@ export async function serve(
   });
 }
 
-function isGenuine(header: string, body: Buffer): boolean {
+/** True where the signature is that of the body. */
+export function isGenuine(header: string, body: Buffer): boolean {
   const [, seconds, signature] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(header) ?? [];
   if (seconds === undefined || signature === undefined) return false;
   if (Math.abs(Date.now() / 1000 - Number(seconds)) > 300) return false;

@@ -1,15 +1,13 @@
 // Ukemi: a signed delivery goes through its fetch-style receiver. With BENCH_WORKER=other the handler runs in another process,
 // else in this one, where jobs are inserted as claimed.
-import { createHmac } from "node:crypto";
 import type * as Index from "../../src/index.ts";
 import { built } from "../built.ts";
 import { startProgram } from "../programs.ts";
+import { deliveryOf, SECRET } from "./delivery.ts";
 import { answerLatency, createStarts } from "./samples.ts";
-import { eventOf } from "../drain/job.ts";
 
 const { createUkemi, stripe } = await built<typeof Index>("index.js");
 
-const SECRET = "whsec_bench_0123456789abcdef0123456789abcdef";
 const inOther = process.env.BENCH_WORKER === "other";
 
 const starts = createStarts();
@@ -24,20 +22,12 @@ const worker = inOther
   : await ukemi.work().then(() => undefined);
 const receive = ukemi.receiver("stripe");
 
-function delivery(number: number): Request {
-  const body = JSON.stringify(eventOf(number));
-  const seconds = Math.floor(Date.now() / 1000);
-  const signature = createHmac("sha256", SECRET).update(`${seconds}.${body}`).digest("hex");
-  return new Request("http://127.0.0.1/webhooks/stripe", {
-    method: "POST",
-    headers: { "content-type": "application/json", "stripe-signature": `t=${seconds},v1=${signature}` },
-    body,
-  });
-}
-
 answerLatency({
   prepare(number) {
-    const request = delivery(number);
+    const request = new Request("http://127.0.0.1/webhooks/stripe", {
+      method: "POST",
+      ...deliveryOf(number),
+    });
     return async () => {
       const { status } = await receive(request);
       if (status !== 204) throw new Error(`the delivery was answered with ${status}`);
