@@ -142,5 +142,25 @@ test("leaves nobody behind who had no place in the first of two batches", async 
   const room = createWaitingRoom(LIMITS);
   const lanes = [room.take(), room.take()];
   enterMany(room, 5);
-  expect((await Promise.all(lanes)).map((batch) => batch.length)).toEqual([3, 2]);
+  const sizes = (await Promise.all(lanes)).map((batch) => batch.length);
+  expect(new Set(sizes)).toEqual(new Set([2, 3]));
+});
+
+test("where they come one at a time, the lane that was last at work has the next one, too", async () => {
+  const room = createWaitingRoom(LIMITS);
+  const worked: string[] = [];
+  async function lane(name: string): Promise<void> {
+    for (let batch = await room.take(); batch.length > 0; batch = await room.take()) {
+      worked.push(name);
+      for (const waiting of batch) waiting.resolve(stored);
+    }
+  }
+  const lanes = [lane("a"), lane("b")];
+  for (const id of ["1", "2", "3"]) {
+    await room.enter(event(id));
+    await new Promise(setImmediate); // both lanes sleep again
+  }
+  room.close();
+  await Promise.all(lanes);
+  expect(new Set(worked).size).toBe(1);
 });

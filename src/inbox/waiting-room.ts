@@ -80,8 +80,9 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
     }, COMPANY.ms);
   }
 
+  /** Who fell asleep last comes first: where one lane is enough it is the same one, whose backend has everything at hand. */
   function wakeLanes(): void {
-    const sleeping = wake;
+    const sleeping = wake.toReversed();
     wake = [];
     for (const resolve of sleeping) resolve();
   }
