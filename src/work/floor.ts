@@ -10,7 +10,7 @@ import { createCompletions } from "./completions.ts";
 import { COMMIT_MS, execute, type ExecuteOptions } from "./execute.ts";
 import type { Handler } from "./handler.ts";
 import { createReturns } from "./returns.ts";
-import { createRunning, type Running, type RunningJob } from "./running.ts";
+import { createRunning, Stopped, type Running, type RunningJob } from "./running.ts";
 import { createSharedCommits } from "./shared-commits.ts";
 import { createShelf } from "./shelf.ts";
 import { createSlots, type Slots } from "./slots.ts";
@@ -54,8 +54,8 @@ export interface Floor {
   runAtOnce(job: Job, askedAt: number): Promise<void>;
   /** Gives back what was claimed ahead and has not started: of one queue, or of all. */
   giveBackAhead(queue?: string): void;
-  /** Gives back whatever was claimed under the token and not started: the answer was lost, or it came too late. */
-  giveBackClaim(token: string): void;
+  /** Gives back whatever was claimed of these queues under the token and not started: the answer was lost, or it came too late. */
+  giveBackClaim(token: string, queues: readonly string[]): void;
   /** Gives up what could not be given back yet: its leases will lapse. */
   giveUp(): void;
 }
@@ -86,7 +86,6 @@ export function createFloor(options: FloorOptions): Floor {
     completions: createCompletions((completions) => settleManyDone(duties, worker, completions)),
   };
   const handlersOf = (queue: string) => [...handlers.values()].filter((handler) => handler.queue === queue);
-  const returnClaim = (token: string) => void returns.until(() => giveBackClaim(duties, worker, token));
 
   /** The next job of the key may run. Where this fails, the sweep finds it. */
   async function freeKey(queue: string, key: string): Promise<void> {
@@ -100,6 +99,8 @@ export function createFloor(options: FloorOptions): Floor {
   async function start(entry: RunningJob): Promise<void> {
     const { job } = entry;
     slots.start(job.queue);
+    // a process that was stopped for a while goes on with what it read before it looks at its clock
+    if (entry.leaseEndsAt <= steadyMs()) entry.stop.stop(new Stopped("lease_lost"));
     try {
       const report = await execute(entry, handlers.get(job.handler)!, executing);
       options.onReport(report);
@@ -126,7 +127,16 @@ export function createFloor(options: FloorOptions): Floor {
 
   async function returnUnstarted(jobs: readonly Job[]): Promise<void> {
     await returns.until(() => giveBackUnstarted(duties, jobs));
-    const queues = [...new Set(jobs.map(({ queue }) => queue))];
+    tellOf([...new Set(jobs.map(({ queue }) => queue))]);
+  }
+
+  async function returnClaim(token: string, queues: readonly string[]): Promise<void> {
+    await returns.until(() => giveBackClaim(duties, worker, token));
+    tellOf(queues);
+  }
+
+  /** There is work for whoever has a free slot. */
+  function tellOf(queues: readonly string[]): void {
     for (const queue of queues) options.onNews(queue);
     options.onReady(queues);
   }
@@ -147,7 +157,7 @@ export function createFloor(options: FloorOptions): Floor {
         return { jobs: await claimJobs(duties, { ...request, ...mine }, options.keyring), askedAt };
       } catch (error) {
         tell("warn", "claiming jobs failed", { queue: request.queue, error: describeFault(error) });
-        returnClaim(token);
+        void returnClaim(token, [request.queue]);
         await sleep(FAULT_PAUSE_MS);
         return { jobs: [], askedAt };
       } finally {
@@ -161,7 +171,7 @@ export function createFloor(options: FloorOptions): Floor {
     },
     runAtOnce: (job, askedAt) => start(running.add(job, askedAt)),
     giveBackAhead,
-    giveBackClaim: returnClaim,
+    giveBackClaim: (token, queues) => void returnClaim(token, queues),
     giveUp: returns.stop,
   };
 }

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
+import type { Job } from "../storage/claim.ts";
 import type { NewEvent } from "../storage/events.ts";
+import type { Floor } from "./floor.ts";
 import { readHandler } from "./handler.ts";
-import { takersOf } from "./offer.ts";
+import { makeOffer, takersOf } from "./offer.ts";
+import { createSlots } from "./slots.ts";
 
 const event = (type: string, changes: Partial<NewEvent> = {}) =>
   ({ source: "stripe", type, skip: null, ...changes }) as NewEvent;
@@ -41,4 +44,48 @@ test("nobody takes a slot whose job waits for a key, is of another source, or is
   const handlers = [handler("keyed", "*", { key: "tenant" }), handler("plain", "*")];
   const events = [event("a", { source: "github" }), event("a", { skip: "test mode" }), event("a")];
   expect(takersOf(events, new Map([["default", 9]]), () => handlers)).toEqual([[], [], ["plain"]]);
+});
+
+/** A floor on which nothing runs. */
+function emptyFloor(concurrency: ReadonlyMap<string, number>) {
+  const slots = createSlots(concurrency, () => {});
+  const ran: string[] = [];
+  const returned: string[] = [];
+  const floor = {
+    worker: "w",
+    over: new AbortController().signal,
+    leaseMs: 1000,
+    slots,
+    running: { expect: () => "token", expectNoMore() {} },
+    handlersOf: () => [],
+    run({ id, queue }: Job) {
+      ran.push(id);
+      slots.start(queue);
+      slots.end(queue);
+    },
+    giveBackClaim: (token: string) => void returned.push(token),
+  } as unknown as Floor;
+  return { floor, slots, ran, returned };
+}
+
+const claimed = (queue: string, count: number) =>
+  Array.from({ length: count }, (_, index) => ({ id: String(index), queue }) as Job);
+
+test("jobs that come in another queue than was thought leave no slot behind, and none too many", () => {
+  const free = new Map([
+    ["a", 10],
+    ["b", 1],
+  ]);
+  const { floor, slots, ran } = emptyFloor(free);
+  makeOffer(floor, free)!.accept(claimed("b", 10));
+  expect([ran.length, slots.free("a"), slots.free("b"), slots.quietMs() < 1000]).toEqual([10, 10, 1, true]);
+});
+
+test("what was inserted as claimed is given back where it must not begin any more", () => {
+  const free = new Map([["a", 2]]);
+  const { floor, slots, ran, returned } = emptyFloor(free);
+  makeOffer(floor, free, () => true)!.accept(claimed("a", 2));
+  expect([ran, returned, slots.free("a")]).toEqual([[], ["token"], 2]);
+  makeOffer(floor, free, () => true)!.accept([]);
+  expect(returned).toEqual(["token"]);
 });

@@ -13,8 +13,12 @@ export interface Offer extends SlotOffer {
   withdraw(): void;
 }
 
-/** Holds the given slots; undefined where there are none. */
-export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offer | undefined {
+/** Holds the given slots; undefined where there are none. `isStale` says that what is inserted now must not begin. */
+export function makeOffer(
+  floor: Floor,
+  free: ReadonlyMap<string, number>,
+  isStale: () => boolean = () => false,
+): Offer | undefined {
   if (free.size === 0) return undefined;
   const { worker, leaseMs, slots, running } = floor;
   const token = running.expect();
@@ -25,6 +29,8 @@ export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offe
     for (const [queue, count] of free) {
       const started = jobs.filter((job) => job.queue === queue).length;
       if (count > started) slots.release(queue, count - started);
+      // another version of us may have moved a handler to this queue: the database knows of it, and we do not
+      else if (started > count) slots.take(queue, started - count);
     }
     for (const job of jobs) floor.run(job, askedAt);
     running.expectNoMore(token);
@@ -32,7 +38,7 @@ export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offe
 
   function withdraw(): void {
     settle([]);
-    floor.giveBackClaim(token);
+    floor.giveBackClaim(token, [...free.keys()]);
   }
 
   return {
@@ -43,7 +49,7 @@ export function makeOffer(floor: Floor, free: ReadonlyMap<string, number>): Offe
     handlers: [...free.keys()].flatMap((queue) => floor.handlersOf(queue).map(({ name }) => name)),
     takers: (events) => takersOf(events, free, floor.handlersOf),
     // the shift may have ended while the commit was under way: nobody may run them under its name any more
-    accept: (jobs) => (floor.over.aborted ? withdraw() : settle(jobs)),
+    accept: (jobs) => (jobs.length > 0 && (floor.over.aborted || isStale()) ? withdraw() : settle(jobs)),
     withdraw,
   };
 }

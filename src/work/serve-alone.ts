@@ -75,7 +75,7 @@ async function runAlone(
   const mayRun =
     !over.aborted && !waiting.stop.reason() && (await startAlone(duties, job, leaseMs).catch(() => false));
   running.remove(waiting);
-  if (!mayRun) return floor.giveBackClaim(job.token);
+  if (!mayRun) return floor.giveBackClaim(job.token, [job.queue]);
   crashPoint("work.alone");
   slots.take(job.queue, 1);
   await floor.runAtOnce(job, startsAt);

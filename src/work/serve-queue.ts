@@ -64,15 +64,16 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
         behind = jobs.length === most ? endOfOneKind(jobs) : undefined;
         afterTenant = jobs.length > 0 ? (jobs.at(-1)!.tenant ?? "") : afterTenant;
         if (jobs.length === most) exhausted = false;
+        if (jobs.length > 0) slots.weigh(queue, meanBytes(jobs));
         // with one free slot a claim looks at one tenant only: from the beginning again, before there is nothing
         if (jobs.length === 0 && afterTenant !== "") {
           afterTenant = "";
           bell.ring();
         }
-        const mayBegin = !over.aborted && !held;
+        const mayBegin = !over.aborted && !held && !slots.isClosed();
         slots.release(queue, mayBegin ? most - jobs.length : most);
         if (mayBegin) for (const job of jobs) run(job, askedAt);
-        else if (jobs[0]) giveBackClaim(jobs[0].token);
+        else if (jobs[0]) giveBackClaim(jobs[0].token, [queue]);
       }
       // a slot that becomes free rings where there may be more
       if (!over.aborted) await bell.wait(pollMs);
@@ -96,6 +97,11 @@ export function createQueueServer(queue: string, pollMs: number, floor: () => Fl
     hold: () => void (held = true),
     offered: () => (claiming ? 0 : floor().slots.free(queue)),
   };
+}
+
+function meanBytes(jobs: readonly Job[]): number {
+  const bytesOf = ({ event, payload }: Job) => event?.body?.length ?? payload?.length ?? 0;
+  return jobs.reduce((sum, job) => sum + bytesOf(job), 0) / jobs.length;
 }
 
 /** The last of jobs that are all of one handler and tenant: others would have had their share, so there are none. */

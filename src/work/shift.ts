@@ -32,6 +32,7 @@ export function createShift(
   options: Omit<FloorOptions, "over" | "onFree" | "onNews" | "onScheduled">,
 ): Shift {
   const over = new AbortController();
+  let holds = 0;
   const aloneBell = createBell();
   const dueBell = createBell();
   const queues = [...options.concurrency.keys()];
@@ -53,6 +54,7 @@ export function createShift(
     running: floor.running,
     wake,
     hold(queue) {
+      holds += 1;
       servers.get(queue)?.hold();
       floor.giveBackAhead(queue);
     },
@@ -67,7 +69,9 @@ export function createShift(
     offer() {
       if (over.signal.aborted) return undefined;
       const offered = [...servers].map(([queue, server]) => [queue, server.offered()] as const);
-      return makeOffer(floor, new Map(offered.filter(([, count]) => count > 0)));
+      const before = holds;
+      const isStale = () => holds > before || floor.slots.isClosed();
+      return makeOffer(floor, new Map(offered.filter(([, count]) => count > 0)), isStale);
     },
     close: () => over.abort(),
     drained: floor.slots.idle,

@@ -84,3 +84,20 @@ test("holds no more than five hundred ahead, however fast jobs end", () => {
   slots.take("a", 400);
   expect(slots.claimable("a")).toBe(101);
 });
+
+test("holds no more ahead than there is memory for", () => {
+  const clock = standingClock();
+  const slots = createSlots(new Map([["a", 4]]), () => {});
+  for (let nth = 0; nth < 300; nth += 1) {
+    slots.take("a", 1);
+    slots.start("a");
+    slots.end("a");
+  }
+  clock.ms += 100;
+  slots.take("a", 200);
+  slots.weigh("a", 1500);
+  expect(slots.claimable("a")).toBe(104);
+  slots.release("a", 200);
+  slots.weigh("a", 1024 * 1024);
+  expect(slots.claimable("a")).toBe(4 + 16);
+});

@@ -11,6 +11,8 @@ export interface Slots {
   claimable(queue: string): number;
   /** Holds places for jobs that are being asked for. */
   take(queue: string, count: number): void;
+  /** Takes note of what a job of the queue holds in memory. */
+  weigh(queue: string, bytesEach: number): void;
   /** Gives back places of which nothing was started. */
   release(queue: string, count: number): void;
   /** True where fewer run than may do so at once. */
@@ -19,8 +21,9 @@ export interface Slots {
   start(queue: string): void;
   /** A job has ended: its slot is free. */
   end(queue: string): void;
-  /** Nothing is asked for until `reopen`. */
+  /** Nothing is asked for until `reopen`, and what was asked for before must not start. */
   close(): void;
+  isClosed(): boolean;
   /** How long ago the last job ended, in milliseconds; 0 while one is held. */
   quietMs(): number;
   reopen(): void;
@@ -33,9 +36,10 @@ const SMALL = 50;
 
 /**
  * A claim costs much, and one more job in it little. So jobs are claimed ahead: as many as ended within the last so many
- * milliseconds, for those will have started as long from now; never more than so many, for a crash counts against all of them.
+ * milliseconds, for those will have started as long from now; never more than so many, nor so many bytes, for they wait in
+ * memory.
  */
-const AHEAD = { ms: 100, most: 500 };
+const AHEAD = { ms: 100, most: 500, bytes: 16 * 1024 * 1024 };
 
 /** One queue: what is held runs, waits to run, or is being asked for. */
 interface Count {
@@ -45,6 +49,8 @@ interface Count {
   ends: number;
   endsBefore: number;
   stretch: number;
+  /** What a job of the last claim held in memory. */
+  bytesEach: number;
 }
 
 /** `onFree` is told whenever a place of a queue has become free. */
@@ -70,7 +76,7 @@ export function createSlots(
   function countOf(queue: string): Count {
     const known = counts.get(queue);
     if (known) return known;
-    const count = { held: 0, running: 0, ends: 0, endsBefore: 0, stretch: -1 };
+    const count = { held: 0, running: 0, ends: 0, endsBefore: 0, stretch: -1, bytesEach: 1 };
     counts.set(queue, count);
     return count;
   }
@@ -81,7 +87,7 @@ export function createSlots(
   function roomOf(queue: string): number {
     const count = countOf(queue);
     turn(count, steadyMs());
-    return limitOf(queue) + Math.min(count.endsBefore, AHEAD.most);
+    return limitOf(queue) + Math.min(count.endsBefore, AHEAD.most, Math.floor(AHEAD.bytes / count.bytesEach));
   }
 
   const openIn = (queue: string, room: number) => (closed ? 0 : Math.max(0, room - countOf(queue).held));
@@ -108,6 +114,7 @@ export function createSlots(
       return 2 * openIn(queue, room) >= room;
     },
     take: hold,
+    weigh: (queue, bytesEach) => void (countOf(queue).bytesEach = Math.max(1, bytesEach)),
     release,
     mayStart: (queue) => countOf(queue).running < limitOf(queue),
     start: (queue) => void (countOf(queue).running += 1),
@@ -120,6 +127,7 @@ export function createSlots(
       release(queue, 1);
     },
     close: () => void (closed = true),
+    isClosed: () => closed,
     quietMs: () => (heldInAll > 0 ? 0 : steadyMs() - endedAt),
     reopen() {
       closed = false;
