@@ -38,8 +38,8 @@ const OWN_COMMIT = { BENCH_CONCURRENCY: "32", BENCH_CONNECTIONS: "8" };
 const SEND = "ukemi, tx.send";
 const SHARED = "ukemi, sharedCommit";
 const ONE_FLUSH = "limit: one-flush transaction by hand";
-const TOGETHER = "limit: 100 effects per commit by hand";
-const CLAIMS = "limit: claim and complete 500 by hand";
+const LOCKED = "limit: 100 effects per commit by hand, no claim";
+const NOOP_LOCKED = "limit: complete 500 by hand, no claim";
 const GRAPHILE = "graphile-worker";
 
 export const ONCE: Drain = {
@@ -84,11 +84,19 @@ export const ONCE: Drain = {
       notes: "one commit for each job, pipelined, 8 lanes",
     },
     {
-      name: TOGETHER,
+      name: "limit: 100 effects per commit by hand",
       file: "./drain/limit-once.ts",
       schema: true,
       env: { BENCH_BATCH: "100x4" },
       notes: "one that fails takes 99 others with it; pipelined, 4 lanes",
+    },
+    {
+      name: LOCKED,
+      file: "./drain/limit-locked.ts",
+      schema: true,
+      env: { BENCH_BATCH: "100x4" },
+      notes:
+        "the same with row locks instead of a claim: nobody sees what runs, a crash counts against nobody",
     },
     {
       name: TRANSACTIONAL,
@@ -129,7 +137,7 @@ export const ONCE: Drain = {
   bars: [
     { bar: "drainTransactional", ours: SEND, theirs: TRANSACTIONAL, byHand: ONE_FLUSH },
     { bar: "drainLimit", ours: SEND, theirs: ONE_FLUSH },
-    { bar: "drainShared", ours: SHARED, theirs: TRANSACTIONAL, byHand: TOGETHER },
+    { bar: "drainShared", ours: SHARED, theirs: TRANSACTIONAL, byHand: LOCKED },
   ],
 };
 
@@ -146,10 +154,17 @@ export const NOOP: Drain = {
       notes: "concurrency 100, logs and metrics on",
     },
     {
-      name: CLAIMS,
+      name: "limit: claim and complete 500 by hand",
       file: "./drain/limit-noop.ts",
       schema: true,
       notes: "2 lanes",
+    },
+    {
+      name: NOOP_LOCKED,
+      file: "./drain/limit-locked.ts",
+      schema: true,
+      env: { BENCH_BATCH: "500x2" },
+      notes: "row locks instead of a claim: nobody sees what runs, a crash counts against nobody",
     },
     {
       name: GRAPHILE,
@@ -172,5 +187,5 @@ export const NOOP: Drain = {
       notes: "Redis, appendfsync always; concurrency 200",
     },
   ],
-  bars: [{ bar: "noopGraphile", theirs: GRAPHILE, byHand: CLAIMS }],
+  bars: [{ bar: "noopGraphile", theirs: GRAPHILE, byHand: NOOP_LOCKED }],
 };

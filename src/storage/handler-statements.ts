@@ -55,6 +55,7 @@ export function createStatements(options: StatementOptions): Statements {
   let failure: unknown; // of one that nobody waited for, and that was never sent
   let handing: Promise<unknown> = Promise.resolve();
   let held: Sendable[] = [];
+  let client: pg.PoolClient | undefined;
 
   /** The text of what was asked for; throws where it cannot be sent. */
   function textOf(query: unknown): string {
@@ -141,8 +142,13 @@ export function createStatements(options: StatementOptions): Statements {
     tx: {
       send,
       query: query as Queryable["query"],
-      client: clientLike(query),
-      pool: { query, connect: connect as pg.Pool["connect"], end: () => Promise.resolve() },
+      // most handlers ask for neither
+      get client() {
+        return (client ??= clientLike(query));
+      },
+      get pool() {
+        return { query, connect: connect as pg.Pool["connect"], end: () => Promise.resolve() };
+      },
     },
     end: (why) => void (over ??= why),
     requireSound() {

@@ -8,6 +8,7 @@ import type { Job } from "../storage/claim.ts";
 import { classifyFault } from "../storage/faults.ts";
 import { CommitUnknown } from "../storage/commit.ts";
 import { createHandlerTransaction, type OpenableTransaction } from "../storage/handler-transaction.ts";
+import { createLazyTransaction } from "../storage/lazy-transaction.ts";
 import type { Pool, Queryable } from "../storage/postgres.ts";
 import { giveBack, holdsLease, type Return } from "../storage/give-back.ts";
 import { completionOf, LeaseLost, markFor, settleDone, type RunSql, type Try } from "../storage/settle.ts";
@@ -142,7 +143,9 @@ async function tryInShared(run: HandlerRun, options: ExecuteOptions, tried: () =
 
 /** In a transaction of ours, which is opened only if the handler uses it. */
 async function tryInOurs(run: HandlerRun, options: ExecuteOptions, tried: () => Try): Promise<End> {
-  const transaction = createHandlerTransaction(options.handlerPool, limitsOf(run, options));
+  const transaction = createLazyTransaction(() =>
+    createHandlerTransaction(options.handlerPool, limitsOf(run, options)),
+  );
   try {
     const { tx } = transaction;
     await runHandler(run, { tx, sql: tx }, transaction.abandon);
