@@ -10,6 +10,12 @@ const GRACE_MS = 1000;
 /** A job that was running in a process that died is claimed alone; so many more deaths end it. */
 const CRASHES_ALONE_MAX = 3;
 
+/**
+ * A worker that was heard of since a lease lapsed could not extend it because the row was locked: by a commit that nobody has heard
+ * the end of, and behind which the worker waits to ask. The row is its own for so much longer; a commit that hangs ends before.
+ */
+const LOCKED_MS = 60_000;
+
 /** A job that was taken from a worker that is gone. */
 export interface Rescued {
   readonly id: string;
@@ -55,7 +61,12 @@ gone as (
       exists (select from ukemi.workers w where w.id = j.worker and w.ended_at is not null)
       or j.lease_until < ukemi.now() and not exists (
         -- it was just missed and may come back: after a time without the database every lease has lapsed
-        select from ukemi.workers w where w.id = j.worker and w.ended_at is null and w.missing_since is not null
+        select from ukemi.workers w
+        where w.id = j.worker and w.ended_at is null
+          and (
+            w.missing_since is not null
+            or w.seen_at >= j.lease_until and j.lease_until > ukemi.now() - $1 * interval '1 ms'
+          )
       )
     )
   -- those that were claimed last come first: the places of those that are left must stay what they are
@@ -107,6 +118,6 @@ left join ukemi.events e on e.id = t.event`;
 /** Finds workers whose session is gone, and takes the jobs of those and of lapsed leases. Returns what was taken. */
 export async function rescueJobs(client: Queryable): Promise<readonly Rescued[]> {
   await client.query(FIND_LOST, [GRACE_MS]);
-  const { rows } = await client.query<Rescued>(RESCUE);
+  const { rows } = await client.query<Rescued>(RESCUE, [LOCKED_MS]);
   return rows;
 }

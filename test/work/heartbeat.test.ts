@@ -1,5 +1,6 @@
 // Heartbeats: a handler may take longer than its lease, and one that has lost its lease is told so.
 import { expect, onTestFinished, test } from "vitest";
+import { rescueJobs } from "../../src/storage/rescue.ts";
 import { Stopped } from "../../src/work/running.ts";
 import { createDatabase } from "../support/database.ts";
 import { createSignal } from "../support/sender.ts";
@@ -47,6 +48,33 @@ test.each(["that never touches tx", "in the middle of a long statement"])(
     expect(live.rowCount).toBe(2);
   },
 );
+
+test("a lease that lapsed because its row was locked stays with its worker, as long as that is heard of", async () => {
+  const { url, pool } = await createDatabase();
+  const released = createSignal();
+  const lock = await pool.connect();
+  onTestFinished(() => lock.release());
+  let runs = 0;
+  const { ukemi } = makeUkemi(url, { leaseMs: 1500 });
+  ukemi.on("stripe", TYPE, async () => {
+    runs += 1;
+    await released.given;
+  });
+  await ukemi.work();
+  await storeElsewhere(url, ["evt_1"]);
+  await until(() => runs === 1, "the handler to run");
+  await lock.query("begin; select from ukemi.jobs for update");
+  const isHeardOf = `select from ukemi.jobs j join ukemi.workers w on w.id = j.worker where w.seen_at > j.lease_until`;
+  await until(
+    async () => (await pool.query(isHeardOf)).rowCount === 1,
+    "the worker to be heard of behind the lease",
+  );
+  await lock.query("rollback");
+  expect(await rescueJobs(pool)).toEqual([]);
+  released.give();
+  expect(await untilDrained(pool)).toMatchObject([{ state: "done", attempt: 1, recoveries: 0 }]);
+  expect(runs).toBe(1);
+});
 
 test("a handler whose lease was taken away hears of it at the next heartbeat, and can write nothing more", async () => {
   const { url, pool } = await createDatabase();
