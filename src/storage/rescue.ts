@@ -12,9 +12,9 @@ const CRASHES_ALONE_MAX = 3;
 
 /**
  * A worker that was heard of since a lease lapsed could not extend it because the row was locked: by a commit that nobody has heard
- * the end of, and behind which the worker waits to ask. The row is its own for so much longer; a commit that hangs ends before.
+ * the end of, and behind which the worker waits to ask. The row is its own for so much longer, which is how long it waits.
  */
-const LOCKED_MS = 60_000;
+const LOCKED_MS = 15_000;
 
 /** A job that was taken from a worker that is gone. */
 export interface Rescued {
