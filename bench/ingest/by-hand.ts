@@ -4,9 +4,9 @@ import { createHash, randomUUID } from "node:crypto";
 import pg from "pg";
 import { keptHeaders } from "../../src/inbox/headers.ts";
 import { fingerprint } from "../../src/sources/signature.ts";
-import { byteaArray, intArray, textArray, timestamptzArray, uuidArray } from "../../src/storage/arrays.ts";
 import { SEPARATOR } from "../../src/storage/events-insert.ts";
 import { uuidv7 } from "../../src/storage/ids.ts";
+import { asBuffer, BYTEA, each, INT, TEXT, TIMESTAMPTZ, UUID } from "../../src/storage/message.ts";
 import type { Verified } from "./verify.ts";
 
 const LANES = 2;
@@ -76,18 +76,20 @@ export async function keepByHand(): Promise<ByHand> {
         name: "insert",
         text: INSERT,
         values: [
-          uuidArray(batch.map(() => uuidv7(now))),
-          textArray(batch.map(({ event }) => event.id)),
-          textArray(batch.map(({ event }) => event.type)),
-          timestamptzArray(batch.map(({ event }) => new Date(event.created * 1000))),
-          textArray(batch.map(() => randomUUID())),
-          textArray(
-            batch.map(({ event: { data } }) => [data.object.id, data.object.customer].join(SEPARATOR)),
-          ),
-          byteaArray(batch.map(({ body }) => createHash("sha256").update(body).digest())),
-          intArray(batch.map(({ body }) => body.length)),
-          byteaArray(batch.map(({ body }) => body)),
-          textArray(batch.map(({ headers }) => keptHeaders(headers))),
+          ...[
+            each(UUID, batch, () => uuidv7(now)),
+            each(TEXT, batch, ({ event }) => event.id),
+            each(TEXT, batch, ({ event }) => event.type),
+            each(TIMESTAMPTZ, batch, ({ event }) => new Date(event.created * 1000)),
+            each(TEXT, batch, () => randomUUID()),
+            each(TEXT, batch, ({ event: { data } }) =>
+              [data.object.id, data.object.customer].join(SEPARATOR),
+            ),
+            each(BYTEA, batch, ({ body }) => createHash("sha256").update(body).digest()),
+            each(INT, batch, ({ body }) => body.length),
+            each(BYTEA, batch, ({ body }) => body),
+            each(TEXT, batch, ({ headers }) => keptHeaders(headers)),
+          ].map(asBuffer),
           SECRET_FINGERPRINT,
           REF_KINDS,
         ],

@@ -1,9 +1,10 @@
 // Storing what was received: one durable statement for many events, with the jobs they cause.
-import { boolArray, byteaArray, intArray, textArray, timestamptzArray, uuidArray } from "./arrays.ts";
+import { askBound, type Texts } from "./bound.ts";
 import type { Job, JobEvent } from "./claim.ts";
 import type { JobKey } from "./due.ts";
 import { INSERT, INSERT_OFFERED, SEPARATOR } from "./events-insert.ts";
 import type { Keyring, StoredContent } from "./keyring.ts";
+import { all, BOOL, BYTEA, each, INT, one, TEXT, TIMESTAMPTZ, UUID, type Parameter } from "./message.ts";
 import type { Connection } from "./postgres.ts";
 import { reviveJobs } from "./revive.ts";
 
@@ -84,7 +85,7 @@ type ClaimedRow = [
 ];
 
 interface StoredRow {
-  readonly now_ms: string;
+  readonly databaseMs: number;
   /** Null where all are new; else where they are stored, all of them, also those stored just now. */
   readonly found: readonly (readonly [place: number, id: string, hasDead: boolean])[] | null;
   /** Queues with jobs for whoever comes first; with a key they wait for it. */
@@ -99,7 +100,7 @@ interface StoredRow {
  * stored as they came.
  */
 export async function storeEvents(
-  connection: Pick<Connection, "query" | "pooled">,
+  connection: Pick<Connection, "query" | "pooled"> & Partial<Pick<Connection, "submit">>,
   batch: readonly NewEvent[],
   offer?: SlotOffer,
   keyring?: Keyring,
@@ -119,22 +120,24 @@ export async function storeEvents(
       ? keyring.seal(event.id, event)
       : { body: event.body, headers: event.headers, keyId: null },
   );
-  const { rows } = await connection.query<StoredRow>({
-    ...(connection.pooled ? {} : { name: offer ? "store events for slots" : "store events" }),
-    text: offer ? INSERT_OFFERED : INSERT,
-    values: [
-      ...columns(events, contents),
-      intArray(arrived.map(({ arrival }) => arrival)),
-      String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS),
-      contents[0]?.keyId ?? null,
-      ...(offer ? offerColumns(offer, arrived) : []),
-    ],
-  });
-  const row = rows[0]!;
+  const name = offer ? "store events for slots" : "store events";
+  const row = readRow(
+    await askBound(connection, {
+      name: connection.pooled ? undefined : name,
+      text: offer ? INSERT_OFFERED : INSERT,
+      parameters: [
+        ...columns(events, contents),
+        each(INT, arrived, ({ arrival }) => arrival),
+        one(TEXT, String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS)),
+        one(TEXT, contents[0]?.keyId ?? null),
+        ...(offer ? offerColumns(offer, arrived) : []),
+      ],
+    }),
+  );
   const found = row.found && foundBefore(row.found, events);
   const revived = found && found.dead.length > 0 ? await reviveJobs(connection, found.dead) : [];
   const open = [...(row.open ?? []), ...revived.map(({ queue, key }) => [queue, key] as const)];
-  const databaseMs = Number(row.now_ms);
+  const { databaseMs } = row;
   return {
     databaseMs,
     claimed: row.claimed
@@ -152,20 +155,33 @@ export async function storeEvents(
   };
 }
 
+/** In the order of the statement's columns. */
+function readRow([now, found, open, claimed]: Texts): StoredRow {
+  return {
+    databaseMs: Number(now),
+    found: parsed(found) as StoredRow["found"],
+    open: parsed(open) as StoredRow["open"],
+    claimed: parsed(claimed) as StoredRow["claimed"],
+  };
+}
+
+const parsed = (json: string | null | undefined): unknown =>
+  typeof json === "string" ? JSON.parse(json) : null;
+
 function offerColumns(
   offer: SlotOffer,
   arrived: readonly { readonly event: NewEvent; readonly arrival: number }[],
-): unknown[] {
+): Parameter[] {
   const inTurn = arrived.toSorted((a, b) => a.arrival - b.arrival).map(({ event }) => event);
   const takers = offer.takers(inTurn).map((names) => (names.length === 0 ? null : names.join(SEPARATOR)));
   return [
-    textArray(arrived.map(({ arrival }) => takers[arrival]!)),
-    textArray(offer.queues),
-    offer.always ?? false,
-    textArray(offer.handlers),
-    offer.worker,
-    offer.token,
-    offer.leaseMs,
+    each(TEXT, arrived, ({ arrival }) => takers[arrival]!),
+    all(TEXT, offer.queues),
+    one(BOOL, offer.always ?? false),
+    all(TEXT, offer.handlers),
+    one(UUID, offer.worker),
+    one(UUID, offer.token),
+    one(INT, offer.leaseMs),
   ];
 }
 
@@ -248,24 +264,24 @@ function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "e
   return `${event.source}\u0000${event.account}\u0000${event.livemode}\u0000${event.eventId}`;
 }
 
-function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Buffer[] {
-  const texts = (read: (event: NewEvent) => string | null) => textArray(events.map(read));
+function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Parameter[] {
+  const texts = (read: (event: NewEvent) => string | null) => each(TEXT, events, read);
   return [
-    uuidArray(events.map((event) => event.id)),
+    each(UUID, events, (event) => event.id),
     texts((event) => event.source),
     texts((event) => event.account),
-    boolArray(events.map((event) => event.livemode)),
+    each(BOOL, events, (event) => event.livemode),
     texts((event) => event.eventId),
     texts((event) => event.type),
     texts((event) => event.tenant),
-    timestamptzArray(events.map((event) => event.occurredAt)),
+    each(TIMESTAMPTZ, events, (event) => event.occurredAt),
     texts((event) => event.secretFingerprint),
     texts((event) => event.requestId),
     texts((event) => event.traceparent),
-    byteaArray(events.map((event) => event.bodySha256)),
-    intArray(events.map((event) => event.body.length)),
-    byteaArray(contents.map((content) => content.body)),
-    textArray(contents.map((content) => content.headers)),
+    each(BYTEA, events, (event) => event.bodySha256),
+    each(INT, events, (event) => event.body.length),
+    each(BYTEA, contents, (content) => content.body),
+    each(TEXT, contents, (content) => content.headers),
     texts((event) => event.skip),
     texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.kind).join(SEPARATOR))),
     texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.id).join(SEPARATOR))),

@@ -6,6 +6,7 @@ import { CommitUnknown } from "./commit.ts";
 import { classifyFault, isAnswered } from "./faults.ts";
 import { asSent } from "./postgres.ts";
 import { whyNotSettled } from "./settle.ts";
+import { isKnown, wireOf, type Wire } from "./wire.ts";
 
 /** A statement that nobody waits for. Only one with a name is planned once for a connection. */
 export interface Sendable {
@@ -13,26 +14,6 @@ export interface Sendable {
   readonly text: string;
   readonly values?: readonly unknown[] | undefined;
 }
-
-/** What lies beneath a client of `pg`, whose types do not tell of it. */
-interface Wire {
-  readonly stream: { cork(): void; uncork(): void; destroy(error: Error): void };
-  /** The named statements that the server has, by their text. */
-  readonly parsedStatements: Record<string, string>;
-  /** Those that are on their way to it. */
-  readonly submittedNamedStatements: Record<string, string>;
-  parse(statement: { name: string; text: string }): void;
-  bind(portal: { statement: string; values: readonly unknown[]; valueMapper: typeof asSent }): void;
-  execute(portal: { rows: number }): void;
-  sync(): void;
-}
-
-const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection;
-
-/** One that is on its way counts: whoever stands behind it comes when it is there. Where it failed, the database is to blame. */
-const isKnown = ({ parsedStatements, submittedNamedStatements }: Wire, { name }: Sendable) =>
-  name !== undefined &&
-  (Object.hasOwn(parsedStatements, name) || Object.hasOwn(submittedNamedStatements, name));
 
 /** True where the connection hears a name for the first time. If that fails, nobody knows which names it has. */
 export function learnsNames(client: pg.ClientBase, statements: readonly Sendable[]): boolean {

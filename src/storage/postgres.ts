@@ -17,6 +17,8 @@ export type Pool = pg.Pool;
 export interface Connection extends Queryable {
   /** True where the connection goes through a transaction pooler: no session settings, no named statements. */
   readonly pooled: boolean;
+  /** Sends a query of our own kind, which knows itself whom to tell. */
+  submit(query: pg.Submittable): void;
   /** Calls back once when the connection is lost; at once where it is lost already. */
   onLost(callback: () => void): void;
   /** Calls back with each notification that this session listens for. */
@@ -114,6 +116,7 @@ export async function connect(url: string, limits: ConnectionLimits): Promise<Co
   return {
     pooled,
     query,
+    submit: (own) => void client.query(own),
     onLost(callback) {
       lost = callback;
       if (isLost) callback();
