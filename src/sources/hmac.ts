@@ -1,11 +1,11 @@
 // Any sender that signs its body with an HMAC in a header: GitHub, Slack, Shopify and most home-made ones.
-import { createHmac } from "node:crypto";
 import { readAddresses } from "./addresses.ts";
 import type { ContentOptions } from "./content.ts";
 import { identifyHmacEvent, readHmacFields } from "./hmac-event.ts";
 import type { HmacFields } from "./hmac-event.ts";
+import type { MacAlgorithm } from "./mac.ts";
 import { invalidOption, readHeaderName, readSecrets, readTolerance, textKey } from "./options.ts";
-import { decodeDigest, digestOf, judge, readDecimal, readHeader, refuse } from "./signature.ts";
+import { decodeDigest, judge, readDecimal, readHeader, refuse } from "./signature.ts";
 import type { Claim, DigestEncoding } from "./signature.ts";
 import type { HeaderMap, Refusal, Source } from "./source.ts";
 
@@ -18,7 +18,7 @@ export interface HmacOptions extends HmacFields, ContentOptions {
   /** The header that carries the signature, such as `x-hub-signature-256`. */
   readonly header: string;
   /** @default "sha256" */
-  readonly algorithm?: "sha1" | "sha256" | "sha512";
+  readonly algorithm?: MacAlgorithm;
   /**
    * How the signature is written: lower-case hex, padded base64, or base64url without padding.
    * @default "hex"
@@ -58,9 +58,9 @@ export interface HmacTimestamp {
 
 /** Receives from a sender that signs with an HMAC. Throws `invalid_option` where the options could not work. */
 export function hmac<E = unknown>(options: HmacOptions): Source<E> {
-  const secrets = readSecrets("hmac", options.secrets, textKey);
-  const toleranceSeconds = readTolerance("hmac", options.timestamp?.toleranceSeconds);
   const scheme = readScheme(options);
+  const secrets = readSecrets("hmac", options.secrets, textKey, scheme.algorithm);
+  const toleranceSeconds = readTolerance("hmac", options.timestamp?.toleranceSeconds);
   const fields = readHmacFields(options);
   return {
     kind: "hmac",
@@ -121,8 +121,7 @@ function readClaim(headers: HeaderMap, scheme: Scheme): Claim | Refusal {
   return {
     digests: [digest],
     ...(time !== undefined && { signedAtSeconds: Math.floor(time / scheme.unitsPerSecond) }),
-    digest: (key, body) =>
-      digestOf(createHmac(scheme.algorithm, key).update(before).update(body).update(after)),
+    signed: (body) => [before, body, after],
   };
 }
 

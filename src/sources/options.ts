@@ -1,6 +1,6 @@
 // Checking a source's options at construction: a source that could never verify, or verifies anything, must not start.
-import { createSecretKey } from "node:crypto";
 import { UkemiError } from "../errors.ts";
+import { createMac, type MacAlgorithm } from "./mac.ts";
 import { fingerprint } from "./signature.ts";
 import type { Secret } from "./signature.ts";
 
@@ -11,7 +11,12 @@ export type ReadKey = (text: string) => Buffer | { readonly wrong: string };
 export const textKey: ReadKey = (text) => Buffer.from(text);
 
 /** Reads the secrets, or throws `invalid_option` with what to do. The message never quotes a secret. */
-export function readSecrets(source: string, secrets: readonly string[], readKey: ReadKey): readonly Secret[] {
+export function readSecrets(
+  source: string,
+  secrets: readonly string[],
+  readKey: ReadKey,
+  algorithm: MacAlgorithm = "sha256",
+): readonly Secret[] {
   if (!Array.isArray(secrets) || secrets.length === 0) {
     throw invalidOption(source, "secrets is empty; pass at least one signing secret");
   }
@@ -27,7 +32,7 @@ export function readSecrets(source: string, secrets: readonly string[], readKey:
     }
     const key = readKey(text);
     if (!Buffer.isBuffer(key)) throw invalidOption(source, `${name} ${key.wrong}`);
-    return { key: createSecretKey(key), fingerprint: fingerprint(text) };
+    return { mac: createMac(algorithm, key), fingerprint: fingerprint(text) };
   });
 }
 

@@ -36,12 +36,56 @@ const CLAIMED = `
 const TOLD = `
   json_agg(json_build_array(id::text, queue, subscription, event, tenant, max_attempts)) filter (where state = 'running')`;
 
+interface Form {
+  /** Jobs may be inserted as claimed by a worker that has offered its slots. */
+  readonly offered: boolean;
+  /** There is one event: its columns come as they are, not as arrays, of which each would be opened and read. */
+  readonly lone: boolean;
+}
+
+/** The parameters that each event has, in their order, with their types. */
+const COLUMNS = [
+  ["id", 1, "uuid"],
+  ["source", 2, "text"],
+  ["account", 3, "text"],
+  ["livemode", 4, "bool"],
+  ["event_id", 5, "text"],
+  ["type", 6, "text"],
+  ["tenant", 7, "text"],
+  ["occurred_at", 8, "timestamptz"],
+  ["secret_fingerprint", 9, "text"],
+  ["request_id", 10, "text"],
+  ["traceparent", 11, "text"],
+  ["body_sha256", 12, "bytea"],
+  ["body_bytes", 13, "int4"],
+  ["body", 14, "bytea"],
+  ["headers", 15, "text"],
+  ["skip", 16, "text"],
+  ["ref_kinds", 17, "text"],
+  ["ref_ids", 18, "text"],
+  ["arrival", 19, "int4"],
+] as const;
+const TAKERS = ["takers", 22, "text"] as const;
+
+/** The settings first: they must hold before the first row is inserted. */
+function arrived({ offered, lone }: Form): string {
+  const columns = offered ? [...COLUMNS, TAKERS] : COLUMNS;
+  if (lone) {
+    const values = columns.map(([name, place, type]) => `$${place}::${type} as ${name}`);
+    return `select ${values.join(", ")}, settings.received_at from settings`;
+  }
+  const arrays = columns.map(([, place, type]) => `$${place}::${type}[]`);
+  const names = columns.map(([name]) => name);
+  return `
+  select a.*, settings.received_at
+  from settings, unnest(${arrays.join(", ")}) as a (${names.join(", ")})`;
+}
+
 /**
  * The statement. Rows come sorted by their identity, and are inserted in that order: two lanes that insert the same ids in
- * opposite order would deadlock. With `offered`, jobs may be inserted as claimed by a worker that has offered its slots.
- * Where few come at once it takes as long to make ready as to run: each part of it was weighed.
+ * opposite order would deadlock. Where few come at once it takes as long to make ready as to run: each part of it was weighed.
  */
-const insert = (offered: boolean) => `
+const insert = ({ offered, lone }: Form) => `
 with settings as materialized (
   -- both end with the transaction: a session's settings would be lost, or leak, behind a transaction pooler
   select
@@ -53,17 +97,7 @@ with settings as materialized (
     -- ukemi.now(), without the call
     clock_timestamp() + (select shift from ukemi.clock) as received_at
 ),
-arrived as materialized (
-  select a.*, settings.received_at
-  from settings, unnest( -- the settings first: they must hold before the first row is inserted
-    $1::uuid[], $2::text[], $3::text[], $4::bool[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-    $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int4[], $14::bytea[], $15::text[], $16::text[],
-    $17::text[], $18::text[], $19::int4[]${offered ? ", $22::text[]" : ""}
-  ) as a (
-    id, source, account, livemode, event_id, type, tenant, occurred_at,
-    secret_fingerprint, request_id, traceparent, body_sha256, body_bytes, body, headers, skip,
-    ref_kinds, ref_ids, arrival${offered ? ", takers" : ""}
-  )
+arrived as materialized (${arrived({ offered, lone })}
 ),
 stored as (
   insert into ukemi.events (
@@ -118,7 +152,7 @@ outcomes as (
 select
   extract(epoch from (select received_at from settings)) * 1000 as now_ms,
   -- only where one was there before
-  case when (select count(*) from stored) < cardinality($1::uuid[]) then ukemi.find_events($5, $2, $3, $4) end as found,
+  case when (select count(*) from stored) < ${lone ? "1" : "cardinality($1)"} then ukemi.find_events(${lone ? "array[$5], array[$2], array[$3], array[$4]" : "$5, $2, $3, $4"}) end as found,
   -- ready those without a key, waiting those with one
   json_agg(json_build_array(queue, key, event)) filter (where state <> 'running') as open,
   ${offered ? TOLD : "null"} as claimed
@@ -127,8 +161,13 @@ from routed`;
 /** As it is sent: the server copies the text of a statement each time it runs. */
 const sent = (text: string) => text.replaceAll(/--.*$/gm, "").replaceAll(/\s+/g, " ").trim();
 
-/** Stores events. */
-export const INSERT = sent(insert(false));
+const EVENTS = { name: "store events", text: sent(insert({ offered: false, lone: false })) };
+const EVENT = { name: "store an event", text: sent(insert({ offered: false, lone: true })) };
+const EVENTS_OFFERED = { name: "store events for slots", text: sent(insert({ offered: true, lone: false })) };
+const EVENT_OFFERED = { name: "store an event for slots", text: sent(insert({ offered: true, lone: true })) };
 
-/** Stores events; their jobs may be claimed by the worker that offers slots. */
-export const INSERT_OFFERED = sent(insert(true));
+/** The statement that stores so many events. */
+export function insertFor({ offered, lone }: Form): { readonly name: string; readonly text: string } {
+  if (lone) return offered ? EVENT_OFFERED : EVENT;
+  return offered ? EVENTS_OFFERED : EVENTS;
+}

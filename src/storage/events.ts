@@ -2,7 +2,7 @@
 import { askBound, type Texts } from "./bound.ts";
 import type { Job, JobEvent } from "./claim.ts";
 import type { JobKey } from "./due.ts";
-import { INSERT, INSERT_OFFERED, SEPARATOR } from "./events-insert.ts";
+import { insertFor, SEPARATOR } from "./events-insert.ts";
 import type { Keyring, StoredContent } from "./keyring.ts";
 import { all, BOOL, BYTEA, each, INT, one, TEXT, TIMESTAMPTZ, UUID, type Parameter } from "./message.ts";
 import type { Connection } from "./postgres.ts";
@@ -120,17 +120,18 @@ export async function storeEvents(
       ? keyring.seal(event.id, event)
       : { body: event.body, headers: event.headers, keyId: null },
   );
-  const name = offer ? "store events for slots" : "store events";
+  const lone = arrived.length === 1;
+  const { name, text } = insertFor({ offered: offer !== undefined, lone });
   const row = readRow(
     await askBound(connection, {
       name: connection.pooled ? undefined : name,
-      text: offer ? INSERT_OFFERED : INSERT,
+      text,
       parameters: [
-        ...columns(events, contents),
-        each(INT, arrived, ({ arrival }) => arrival),
+        ...columns(events, contents, lone ? only : each),
+        (lone ? only : each)(INT, arrived, ({ arrival }) => arrival),
         one(TEXT, String(offer?.lockTimeoutMs ?? LOCK_TIMEOUT_MS)),
         one(TEXT, contents[0]?.keyId ?? null),
-        ...(offer ? offerColumns(offer, arrived) : []),
+        ...(offer ? offerColumns(offer, arrived, lone ? only : each) : []),
       ],
     }),
   );
@@ -171,11 +172,12 @@ const parsed = (json: string | null | undefined): unknown =>
 function offerColumns(
   offer: SlotOffer,
   arrived: readonly { readonly event: NewEvent; readonly arrival: number }[],
+  column: Column,
 ): Parameter[] {
   const inTurn = arrived.toSorted((a, b) => a.arrival - b.arrival).map(({ event }) => event);
   const takers = offer.takers(inTurn).map((names) => (names.length === 0 ? null : names.join(SEPARATOR)));
   return [
-    each(TEXT, arrived, ({ arrival }) => takers[arrival]!),
+    column(TEXT, arrived, ({ arrival }) => takers[arrival]!),
     all(TEXT, offer.queues),
     one(BOOL, offer.always ?? false),
     all(TEXT, offer.handlers),
@@ -264,24 +266,32 @@ function identityOf(event: Pick<NewEvent, "source" | "account" | "livemode" | "e
   return `${event.source}\u0000${event.account}\u0000${event.livemode}\u0000${event.eventId}`;
 }
 
-function columns(events: readonly NewEvent[], contents: readonly StoredContent[]): Parameter[] {
-  const texts = (read: (event: NewEvent) => string | null) => each(TEXT, events, read);
+/** A column of all events: an array, or the value of the only one. */
+type Column = typeof each;
+const only: Column = (kind, [item], read) => one(kind, read(item!));
+
+function columns(
+  events: readonly NewEvent[],
+  contents: readonly StoredContent[],
+  column: Column,
+): Parameter[] {
+  const texts = (read: (event: NewEvent) => string | null) => column(TEXT, events, read);
   return [
-    each(UUID, events, (event) => event.id),
+    column(UUID, events, (event) => event.id),
     texts((event) => event.source),
     texts((event) => event.account),
-    each(BOOL, events, (event) => event.livemode),
+    column(BOOL, events, (event) => event.livemode),
     texts((event) => event.eventId),
     texts((event) => event.type),
     texts((event) => event.tenant),
-    each(TIMESTAMPTZ, events, (event) => event.occurredAt),
+    column(TIMESTAMPTZ, events, (event) => event.occurredAt),
     texts((event) => event.secretFingerprint),
     texts((event) => event.requestId),
     texts((event) => event.traceparent),
-    each(BYTEA, events, (event) => event.bodySha256),
-    each(INT, events, (event) => event.body.length),
-    each(BYTEA, contents, (content) => content.body),
-    each(TEXT, contents, (content) => content.headers),
+    column(BYTEA, events, (event) => event.bodySha256),
+    column(INT, events, (event) => event.body.length),
+    column(BYTEA, contents, (content) => content.body),
+    column(TEXT, contents, (content) => content.headers),
     texts((event) => event.skip),
     texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.kind).join(SEPARATOR))),
     texts(({ refs }) => (refs.length === 0 ? null : refs.map((ref) => ref.id).join(SEPARATOR))),
