@@ -112,8 +112,10 @@ test("lets those that arrive during a commit share the next one, though a lane i
 });
 
 test.each([
-  ["as many as are being committed", 3, 3],
-  ["a full company", 100, 64],
+  ["as many as are being committed, where those are few,", 3, 3],
+  ["the last few for whom that holds", 15, 15],
+  ["a full company, where they are more,", 16, 64],
+  ["no more than a full company", 100, 64],
 ])("gives %s to a second lane at once", async (_, underWay, company) => {
   vi.useFakeTimers(); // time stands still: who waited for a timer would wait for ever
   onTestFinished(() => void vi.useRealTimers());

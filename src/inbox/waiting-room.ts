@@ -42,11 +42,12 @@ const SWEEP_MS = 100;
 const ASIDE_MS = 50;
 
 /**
- * While others are being committed, newcomers wait for company: a commit of a few costs nearly as much as one of many. As many
- * as are being committed are company enough, so that commits of like size take turns, and so many in any case; and nobody
- * waits for it longer than this, for the commit under way may hang.
+ * While others are being committed, newcomers wait for company: a commit of a few costs nearly as much as one of many. Where
+ * only a few are being committed, as many are company enough. Where there are more, two commits at once would fight for the
+ * processors with those who are still being read, so they take turns, until there are so many; and nobody waits for company
+ * longer than this, for the disk may be slow, or the commit under way hang.
  */
-const COMPANY = { rows: 64, ms: 5 };
+const COMPANY = { few: 16, rows: 64, ms: 3 };
 
 /** Makes an empty room. */
 export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
@@ -62,7 +63,7 @@ export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
   /** Whether it is time for another commit. */
   function isTime(): boolean {
     const away = seated.size() - queue.length - pausing; // being committed
-    if (closed || aside.length > 0 || queue.length >= Math.min(away, COMPANY.rows)) return true;
+    if (closed || aside.length > 0 || queue.length >= (away < COMPANY.few ? away : COMPANY.rows)) return true;
     const first = queue[0];
     return first === undefined || steadyMs() - first.enteredAt >= COMPANY.ms;
   }
