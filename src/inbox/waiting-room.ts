@@ -47,7 +47,7 @@ const ASIDE_MS = 50;
  * processors with those who are still being read, so they take turns, until there are so many; and nobody waits for company
  * longer than this, for the disk may be slow, or the commit under way hang.
  */
-const COMPANY = { few: 16, rows: 64, ms: 3 };
+const COMPANY = { few: 16, rows: 64, ms: 2 };
 
 /** Makes an empty room. */
 export function createWaitingRoom(limits: WaitingRoomLimits): WaitingRoom {
