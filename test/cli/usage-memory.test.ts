@@ -8,8 +8,11 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runCli } from "../support/cli.ts";
 
-/** Far less than the large file has, and more than one run differs from the next. */
-const GROWTH_MB_MAX = 40;
+/**
+ * Less than the large file has (98 more), and more than one run differs from the next: 6 at rest, and 48 was seen where others
+ * kept the processors busy, so that what the collector frees beside the program was freed late.
+ */
+const GROWTH_MB_MAX = 70;
 /** V8 lets its young generation grow with the time that a program runs: kept small, what is left is ours. */
 const YOUNG = "--max-semi-space-size=4";
 const SAY_PEAK = `process.on("exit",()=>process.stderr.write(/VmHWM:.*/.exec(process.getBuiltinModule("node:fs").readFileSync("/proc/self/status","utf8"))[0]))`;
