@@ -50,11 +50,16 @@ class Bound extends pg.Query {
     this.#parameters = parameters;
   }
 
-  override submit = (connection: unknown): null => {
+  override submit = (connection: unknown): unknown => {
     const wire = connection as Wire; // as `pg` gives it to each of its queries
     const { name, text } = this;
     const message = new Message();
-    writeRequest(message, name, this.#parameters);
+    try {
+      writeRequest(message, name, this.#parameters);
+    } catch (error) {
+      message.giveBack();
+      return error; // nothing was sent: `pg` tells whoever waits, and goes on
+    }
     const isNew = !(name !== "" && isKnown(wire, { name }));
     if (isNew) {
       wire.stream.cork();

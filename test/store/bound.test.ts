@@ -148,6 +148,18 @@ test("what the server refuses is told as its error, and the connection goes on",
   });
 });
 
+test("a value that cannot be written is told, and the connection goes on", async () => {
+  const { url } = await createDatabase();
+  await withConnection(url, async (connection) => {
+    const ask = (value: number) =>
+      askBound(connection, { name: "ask", text: "select $1::int4 + 1", parameters: [one(INT, value)] });
+    await expect(ask(2 ** 40)).rejects.toThrow(RangeError);
+    expect(await ask(1)).toEqual(["2"]);
+    await expect(ask(2 ** 40)).rejects.toThrow(RangeError);
+    expect(await ask(2)).toEqual(["3"]);
+  });
+});
+
 test("a connection that is cut tells whoever waits", async () => {
   const { url } = await createDatabase();
   await withConnection(url, async (connection) => {
